@@ -487,8 +487,17 @@ def test_rules_for_tokens_are_checked():
     for rule in ("(", "x*"):
         with pytest.raises(ConfigError, match="tokens"):
             parse_config({"tokens": rule})
+    for rule, name in (("word", "words"), ("Words", "words"), ("character", "characters")):
+        with pytest.raises(ConfigError, match=f"'{rule}' is none.*{name}"):
+            parse_config({"tokens": rule})
     with pytest.raises(ConfigError, match="span_labels"):
         parse_config({"span_labels": "iob9"})
+
+
+def test_texts_in_which_a_rule_finds_no_token_are_counted(tmp_path):
+    corpus = read(tmp_path, '{"text": "a 1"}\n{"text": " "}\n{"text": "b"}', layout=Layout(tokens="[0-9]"))
+    assert [str(one).partition("data: ")[2] for one in corpus.remarks] == ["1 text has no token by the rule for them"]
+    assert corpus.remarks[0].settings == ("tokens",)
 
 
 def test_documents_of_a_pipe_are_parsed_before_more_is_waited_for(tmp_path):

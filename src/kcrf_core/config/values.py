@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..corpora import TOKEN_RULES
-from ..errors import ConfigError
+from ..errors import ConfigError, suggestion
 from ..system import AUTO, LEAST_TOLERANCE, Number, Whole, described
 
 positive = Number(0, above=True)
@@ -115,6 +115,8 @@ def separator(value: Any) -> str | None:
 def token_rule(value: Any) -> str:
     """Check the name of a rule for tokens, or an expression."""
     rule = text(value)
+    if rule.isalpha() and rule not in TOKEN_RULES and (hint := suggestion(rule.lower(), TOKEN_RULES)):
+        raise ConfigError(f"must be one of {', '.join(TOKEN_RULES)} or a regular expression: '{rule}' is none{hint}")
     try:
         if re.compile(rule).match("") and rule not in TOKEN_RULES:
             raise ConfigError(f"must match at least one character, and '{rule}' matches none")

@@ -61,6 +61,7 @@ _FINDINGS = {
     "nested": ("span inside another one is left out", "spans inside others are left out"),
     "overlapping": ("span that overlaps a longer one is left out", "spans that overlap longer ones are left out"),
     "empty": ("span without a token is left out", "spans without a token are left out"),
+    "no tokens": ("text has no token by the rule for them", "texts have no token by the rule for them"),
     "outside": (f"token outside of all parts gets {OUTSIDE}", f"tokens outside of all parts get {OUTSIDE}"),
     "markup": ("element inside a part is ignored", "elements inside parts are ignored"),
     "pieces": ("discontinuous span is cut into its pieces", "discontinuous spans are cut into their pieces"),
@@ -82,7 +83,11 @@ class Findings(Counter[str]):
     def remarks(self, name: str) -> tuple[str, ...]:
         """Return one line that lists the counts, if there are any."""
         found = [counted(self[key], *words) for key, words in _FINDINGS.items() if self[key]]
-        return (Remark(f"warning: {name}: {'; '.join(found)}", settings=["tokens"] * bool(self["cut"])),) * bool(found)
+        return (
+            Remark(
+                f"warning: {name}: {'; '.join(found)}", settings=["tokens"] * bool(self["cut"] or self["no tokens"])
+            ),
+        ) * bool(found)
 
 
 @dataclass(frozen=True)
@@ -203,6 +208,7 @@ def document_blocks(
         if not all(span.label.strip() for span in document.spans or ()):
             raise DataError("a span with an empty label", name, document.line)
         places, labels = labelled_tokens(document, layout, findings)
+        findings["no tokens"] += not places and bool(document.text.strip())
         if places and with_labels != (labels is not None):
             if any(own for _, own in held):
                 yield block()
