@@ -256,6 +256,22 @@ def test_texts_that_are_left_out_are_counted(tmp_path):
     assert corpus.remarks == (f"{begin} {counts}", f"{begin} 1 text without labels is left out")
 
 
+def test_regions_of_label_studio_have_labels_under_several_names(tmp_path):
+    xpath = {"start": "/p[1]/text()[1]", "end": "/p[1]/text()[1]", "globalOffsets": {"start": 8, "end": 13}}
+    regions = [
+        {"value": {"start": 0, "end": 3, "text": "Ann", "hypertextlabels": ["PER"]}},
+        {"value": {**xpath, "text": "Paris", "hypertextlabels": ["LOC"]}},
+        {"value": {"start": 4, "end": 7, "text": "saw"}},
+        {"value": {"start": 4, "end": 7, "labels": []}},
+        {"value": {"choices": ["news"]}},
+    ]
+    corpus = read(tmp_path, json.dumps([{"data": {"text": PARIS}, "annotations": [{"result": regions}]}]))
+    assert rows(corpus) == tagged("Ann/B-PER saw/O Paris./B-LOC")
+    short = {"text": PARIS, "label": [{**one["value"]} for one in regions[:2]]}
+    assert rows(read(tmp_path, json.dumps(short))) == rows(corpus)
+    assert "2 regions without a label are left out; 1 relation, attribute or note is ignored" in corpus.remarks[0]
+
+
 @pytest.mark.parametrize("order", [(0, 0, 1, 2), (1, 0, 2, 0), (1, 2, 0, 0)])
 @pytest.mark.parametrize("size", [1, 1 << 20])
 def test_texts_without_labels_are_left_out_wherever_they_stand(tmp_path, monkeypatch, order, size):

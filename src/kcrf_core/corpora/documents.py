@@ -71,6 +71,7 @@ _FINDINGS = {
         "span has a label with B- or I-, before which another one is put",
         "spans have labels with B- or I-, before which another one is put",
     ),
+    "bare": ("region without a label is left out", "regions without a label are left out"),
     "others": ("relation, attribute or note is ignored", "relations, attributes and notes are ignored"),
     "annotations": ("further annotation of a text is ignored", "further annotations of texts are ignored"),
     "rejected": ("text that was rejected or skipped is left out", "texts that were rejected or skipped are left out"),

@@ -206,10 +206,14 @@ class _Object:
         self._findings["annotations"] += len(made) - 1
         spans = []
         for item in self._list(made[0].get("result", [])):
-            if isinstance(item, dict) and isinstance(item.get("value"), dict) and "labels" in item["value"]:
-                spans.append(self._span(texts[0], item["value"]))
-            else:
+            region = item.get("value") if isinstance(item, dict) else None
+            if not isinstance(region, dict) or "start" not in region:
                 self._findings["others"] += 1
+                continue
+            if any(key.endswith("labels") and value for key, value in region.items()):
+                spans.append(self._span(texts[0], region))
+            else:
+                self._findings["bare"] += 1
         return Document(texts[0], self._line, spans)
 
     def _span(self, text: str, item: Any) -> Span:
@@ -225,7 +229,11 @@ class _Object:
         """Return the characters of a span or token, and its label."""
         said = item.get("text") if isinstance(item, dict) else None
         if isinstance(item, dict):
-            item = [next((item[key] for key in keys if key in item), None) for keys in (_BEGIN, _END, _NAME)]
+            # Labels may be in `hypertextlabels` and the like, and regions of HTML have XPaths beside offsets.
+            names = [*_NAME, *(key for key in item if key.endswith("labels"))]
+            offsets = item.get("globalOffsets")
+            item = {**item, **offsets} if isinstance(offsets, dict) else item
+            item = [next((item[key] for key in keys if key in item), None) for keys in (_BEGIN, _END, names)]
         begin, end, label = item if isinstance(item, list) and len(item) == 3 else (None, None, None)
         if type(begin) is not int or type(end) is not int:
             raise self._error("a span is [begin, end, label], or an object with start, end and label")
