@@ -237,3 +237,11 @@ def test_a_folder_of_brat_files(run, tmp_path):
     assert "accuracy 100.00 %" in run("evaluate", "-m", "model.npz", "notes").stdout
     assert "<place>" in run("tag", "-m", "model.npz", "notes", "--to", "xml").stdout
     assert 'span-labels="iob2"' in run("tag", "-m", "model.npz", "notes", "--to", "xml").stdout
+
+
+def test_lines_of_brat_files_become_texts_without_their_ends(run, tmp_path, model):
+    path = model(as_json(ADDRESSES))
+    (tmp_path / "a.txt").write_bytes(b"7 Elm Rd\r\n\r\nLondon\r\n")
+    (tmp_path / "a.ann").write_text("T1\tcity 12 18\tLondon\n")
+    found = run("tag", "-m", path, "a.ann", "--to", "json").stdout.splitlines()
+    assert [json.loads(line)["text"] for line in found] == ["7 Elm Rd", "", "London"]

@@ -132,7 +132,8 @@ def _read_brat(path: str, findings: Findings) -> Iterator[Document]:
                 begin, at = starts[at + 1], at + 1
         findings["lines"] += crosses
     for number, (start, after) in enumerate(pairwise(starts)):
-        yield Document(text[start : after - 1], number + 1, spans[number])
+        if start < len(text):  # behind the last line end there is no line
+            yield Document(text[start : after - 1].removesuffix("\r"), number + 1, spans[number])
 
 
 def _decoded(path: str) -> str:
