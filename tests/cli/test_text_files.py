@@ -245,3 +245,11 @@ def test_lines_of_brat_files_become_texts_without_their_ends(run, tmp_path, mode
     (tmp_path / "a.ann").write_text("T1\tcity 12 18\tLondon\n")
     found = run("tag", "-m", path, "a.ann", "--to", "json").stdout.splitlines()
     assert [json.loads(line)["text"] for line in found] == ["7 Elm Rd", "", "London"]
+
+
+def test_labelled_parts_are_not_for_lines(run, tmp_path, model):
+    (tmp_path / "new.ttx").write_text("title         | How\nblank         |\ntext          | Body\n")
+    path = model("title         | How\nblank         |\ntext          | Body\n")
+    assert len(run("tag", "-m", path, "new.ttx").stdout.splitlines()) == 4
+    for form in ("xml", "json"):
+        assert "positions of new.ttx are lines" in run("tag", "-m", path, "new.ttx", "--to", form, code=2).stderr

@@ -462,6 +462,8 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
         if run.to != "columns":
             if not isinstance(parsed.block, DocumentBlock):
                 raise click.UsageError(f"--to {run.to} is for texts, and {run.data} has columns: is it --text?")
+            if parsed.corpus.width > 2:  # .ttx
+                raise click.UsageError(f"--to {run.to} is for texts of words, and positions of {run.data} are lines")
             kind = XmlPartWriter if run.to == "xml" else JsonPartWriter
             return kind(part_labels, parsed.block)
         if run.json_lines:

@@ -1,6 +1,6 @@
 """Labelled parts of texts, as `kcrf tag --to` writes them: XML as AnyStyle has it, or JSON lines with spans.
 
-`kcrf_core.corpora` reads both, with the same tokens and labels.
+`kcrf_core.corpora` reads JSON with the same tokens and labels, and XML where tokens follow from its text.
 """
 
 from __future__ import annotations
