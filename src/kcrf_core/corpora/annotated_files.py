@@ -14,12 +14,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from ..errors import DataError
 from ..files import TEXT_ENDINGS
 from ..system import PAUSE, Pause
-from .documents import Chunks, Document, DocumentReader, Findings, Span, text_lines
+from .documents import Chunks, Document, DocumentReader, Findings, Span, joined, text_lines
 from .lines import BYTE_ORDER_MARK
 
 TTX_LINE = re.compile(r"(?=([\w-]*) *\|)[^|]{14,}\| ?(.*)")
@@ -42,9 +42,8 @@ def read_ttx(chunks: Chunks, name: str, findings: Findings) -> Iterator[Document
             raise DataError("expected a label, '|' and the text of a line", name, line)
         texts.append(found.group(2))
         labels.append(found.group(1) or labels[-1])
-    ends = list(accumulate(texts, lambda end, text: end + 1 + len(text), initial=-1))[1:]
-    places = [(end - len(text), end) for end, text in zip(ends, texts, strict=True)]
-    yield Document("\n".join(texts), 1, None, places, labels)
+    whole, places = joined(texts, "\n")
+    yield Document(whole, 1, None, places, labels)
 
 
 def line_values(line: str) -> str:
@@ -71,8 +70,13 @@ def annotated_reader(path: str | os.PathLike[str]) -> DocumentReader | None:
         paths = next(filter(None, kinds), [])
     elif ending == ANN or (ending == ".txt" and os.path.isfile(stem + ANN) and _begins_as_brat(stem + ANN)):
         paths = [stem + ANN]
-    kind = DocumentReader(read_ttx) if paths and paths[0].endswith(ANN) else TTX_LINES
-    return replace(kind, read=lambda _chunks, _name, findings: _of_each(paths, findings)) if paths else None
+
+    def read(_chunks: Chunks, _name: str, findings: Findings) -> Iterator[Document | Pause]:
+        return _of_each(paths, findings)
+
+    if not paths:
+        return None
+    return DocumentReader(read) if paths[0].endswith(ANN) else replace(TTX_LINES, read=read)
 
 
 def _of_each(paths: Sequence[str], findings: Findings) -> Iterator[Document | Pause]:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from ..errors import DataError
@@ -123,6 +123,12 @@ def token_expression(rule: str | None) -> re.Pattern[str]:
 def tokens(text: str, rule: str | None) -> list[tuple[int, int]]:
     """Return the places of the tokens of a text."""
     return [found.span() for found in token_expression(rule).finditer(text) if found.group().strip()]
+
+
+def joined(words: Sequence[str], mark: str) -> tuple[str, list[tuple[int, int]]]:
+    """Return a text of words with a mark of one character between them, and their places."""
+    ends = list(accumulate(words, lambda end, word: end + 1 + len(word), initial=-1))[1:]
+    return mark.join(words), [(end - len(word), end) for end, word in zip(ends, words, strict=True)]
 
 
 def labelled_tokens(

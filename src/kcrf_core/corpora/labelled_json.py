@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import DataError
 from ..system import PAUSE, Pause, counted
-from .documents import IOB2, LARGEST_DOCUMENT, Chunks, Document, DocumentReader, Findings, Span, text_lines
+from .documents import IOB2, LARGEST_DOCUMENT, Chunks, Document, DocumentReader, Findings, Span, joined, text_lines
 from .layout import SPAN_LABELS
 from .lines import BYTE_ORDER_MARK
 
@@ -188,9 +188,8 @@ class _Object:
             labels = [str(label) for label in labels]
         if not all(token.strip() for token in tokens):
             raise self._error("a token without characters")
-        ends = list(accumulate(tokens, lambda end, token: end + 1 + len(token), initial=-1))[1:]
-        places = [(end - len(token), end) for end, token in zip(ends, tokens, strict=True)]
-        return Document(" ".join(tokens), self._line, None, places, labels)
+        text, places = joined(tokens, " ")
+        return Document(text, self._line, None, places, labels)
 
     def _task(self, value: Mapping[str, Any]) -> Document | None:
         """Return the text of a task of Label Studio, with the spans of its first annotation."""
