@@ -1,4 +1,4 @@
-"""Plot and table of what measure.py wrote: plot.py RESULTS PLOT [README].
+"""Plot and table of what measure.py wrote: plot.py RESULTS PLOT [README NAME [PLOT OF HEADER ALONE]].
 
 The smallest P so far of both programs against seconds from the start of the program, and the lower bound that kcrf
 certified, where it is above half of its P.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,13 @@ NAMES = {
     "kcrf-l1": "kcrf", "kcrf-l2": "kcrf", "wapiti-l1": "Wapiti, l-bfgs", "wapiti-rprop": "Wapiti, rprop",
     "wapiti-l2": "Wapiti, l-bfgs",
 }  # fmt: skip
-TITLES = {"l1": "rho1 0.5, rho2 0.0001", "l2": "rho1 0, rho2 1"}
+TITLES = {"l1": "L1, rho1 0.5, rho2 0.0001", "l2": "L2, rho2 1"}
 COLOURS = {"kcrf": "C0", "Wapiti, l-bfgs": "C1", "Wapiti, rprop": "C2"}
 MODELS = ("header", "segmentation")
 
 
-def draw(found: dict[str, dict[str, Any]], path: Path) -> None:
-    models = [model for model in MODELS if any(run["model"] == model for run in found.values())]
+def draw(found: dict[str, dict[str, Any]], path: Path, models: Sequence[str] = MODELS) -> None:
+    models = [model for model in models if any(run["model"] == model for run in found.values())]
     figure, axes = plt.subplots(len(models), 2, figsize=(9, 3.4 * len(models)), squeeze=False)
     for row, model in enumerate(models):
         for column, penalty in enumerate(TITLES):
@@ -40,13 +41,13 @@ def draw(found: dict[str, dict[str, Any]], path: Path) -> None:
             for run in runs:
                 best, name = float("inf"), NAMES[run["run"]]
                 points = [(at, best := min(best, value)) for at, value in run["points"]]
-                axis.plot(*zip(*points, strict=True), label=name, color=COLOURS[name])
+                mark = "." if len(points) < 20 else ""
+                axis.plot(*zip(*points, strict=True), marker=mark, label=name, color=COLOURS[name])
                 bound = run.get("lower_bound") or 0.0
                 if bound > 0.5 * best:
                     axis.axhline(bound, color="grey", linestyle=":", label="lower bound, certified")
-            axis.set_xscale("log")
+            axis.set_xlim(left=0)
             axis.set_yscale("log")
-            axis.xaxis.set_minor_formatter(NullFormatter())
             axis.yaxis.set_minor_formatter(NullFormatter())
             axis.grid(alpha=0.3, which="both")
             axis.legend(fontsize=8)
@@ -102,7 +103,9 @@ def main() -> None:
             f"![P against seconds]({path.name})\n\n{text}\n\n{first['threads']} threads. {sizes}; training and test."
         )
         origin = readme.origins((run["run"], run["taken_with"]) for run in found.values())
-        readme.fill(Path(sys.argv[3]), named, name="results", taken_with=origin)
+        readme.fill(Path(sys.argv[3]), named, name=sys.argv[4], taken_with=origin)
+    if len(sys.argv) > 5:
+        draw(found, Path(sys.argv[5]), MODELS[:1])
 
 
 if __name__ == "__main__":
