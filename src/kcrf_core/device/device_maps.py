@@ -383,6 +383,11 @@ class LentMap(FeatureMap):
 
     # What takes no product with weights is asked of the map itself.
 
+    def adjoint_of_squares(
+        self, R: np.ndarray, workers: Workers, out: Block | None, partitions: Partitions | None
+    ) -> Block:
+        return self.here.adjoint_of_squares(R, workers, out, partitions)
+
     def raw_squares(self, counts: np.ndarray | None, partitions: Partitions | None = None) -> np.ndarray:
         return self.here.raw_squares(counts, partitions)
 

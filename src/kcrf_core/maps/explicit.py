@@ -148,9 +148,25 @@ class ExplicitMap(FeatureMap):
     def adjoint(
         self, sums: np.ndarray | None, R: np.ndarray, workers: Workers, out: Block | None, partitions: Partitions | None
     ) -> Block:
-        # Feature by feature through the transpose: no thread needs a gradient of its own.
+        return self._gathered(self.columns, sums, R, workers, out, partitions)
+
+    def adjoint_of_squares(
+        self, R: np.ndarray, workers: Workers, out: Block | None, partitions: Partitions | None
+    ) -> Block:
+        def of_real(part: slice) -> np.ndarray:
+            return np.square(self._dense[part], dtype=np.float64).T @ R[part]
+
+        squares = replace(self.columns, values=np.square(self.columns.values), scale=NOTHING)
+        sums = summed_by(partitions, len(R), of_real) if self.dense_size else None
+        return self._gathered(squares, sums, R, workers, out, partitions)
+
+    def _gathered(
+        self, part: CompressedRows, sums: np.ndarray | None, R: np.ndarray, workers: Workers, out: Block | None,
+        partitions: Partitions | None,
+    ) -> Block:  # fmt: skip
+        """Return `adjoint` by a transpose: feature by feature, so that no thread needs a gradient of its own."""
         out = np.empty((self.size, R.shape[1])) if out is None else out
-        part, R, C = self.columns, np.ascontiguousarray(R), R.shape[1]
+        R, C = np.ascontiguousarray(R), R.shape[1]
         borders = self._marked[:0] if partitions is None or len(partitions) == 1 else partitions.borders
         if not np.array_equal(borders, self._marked):
             _sparse.mark_partitions(part.indptr, part.indices, borders)

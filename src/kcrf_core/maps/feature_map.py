@@ -74,6 +74,12 @@ class FeatureMap(ABC):
     ) -> Block:
         """Return Phi^T R [D, C], perhaps put into `out`, from sums of rows and R; sums are taken by partitions."""
 
+    def adjoint_of_squares(
+        self, R: np.ndarray, workers: Workers, out: Block | None, partitions: Partitions | None
+    ) -> Block:
+        """Return `adjoint` with squares of entries, without the head's factors; for explicit maps."""
+        raise NotImplementedError
+
     @abstractmethod
     def raw_squares(self, counts: np.ndarray | None, partitions: Partitions | None = None) -> np.ndarray:
         """Return sums of squares before `head.squares`; rows count `counts` [N] times, or once."""

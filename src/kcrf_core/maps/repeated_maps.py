@@ -84,12 +84,21 @@ class RepeatedMap(FeatureMap):
     def adjoint(
         self, sums: np.ndarray | None, R: np.ndarray, workers: Workers, out: Block | None, partitions: Partitions | None
     ) -> Block:
-        partitions = self._partitions(partitions)
-        shared, R = np.empty((self._rows, R.shape[1]), dtype=R.dtype), np.ascontiguousarray(R)  # [U, C]
-        own = native.sparse(self._ends, self._positions, R[:0, 0], R.ravel(), R.shape[1])
-        native.all_scores(workers.team, own, self._rows, shared, True)
+        partitions, shared = self._partitions(partitions), self._shared(R, workers)
         sums = sums_of_rows(self.distinct, shared, workers, partitions)
         return self.distinct.adjoint(sums, shared, workers, out, partitions)
+
+    def adjoint_of_squares(
+        self, R: np.ndarray, workers: Workers, out: Block | None, partitions: Partitions | None
+    ) -> Block:
+        return self.distinct.adjoint_of_squares(self._shared(R, workers), workers, out, self._partitions(partitions))
+
+    def _shared(self, R: np.ndarray, workers: Workers) -> np.ndarray:
+        """Return the sum of R [N, C] over positions of each distinct row, [U, C]."""
+        shared, R = np.empty((self._rows, R.shape[1]), dtype=R.dtype), np.ascontiguousarray(R)
+        own = native.sparse(self._ends, self._positions, R[:0, 0], R.ravel(), R.shape[1])
+        native.all_scores(workers.team, own, self._rows, shared, True)
+        return shared
 
     def in_double(self, held: bool) -> RepeatedMap:
         distinct = self.distinct.in_double(held)

@@ -539,18 +539,9 @@ class PartitionBlocks:
             variance = p * (1 - p)
         else:  # one column of scores for two labels
             variance = clique.covariance_product(p, np.ones_like(p[:, :1]), partition.problem.label_count)
-        out = np.empty(shape.size)
-
-        def work(column: int) -> None:
-            squares = feature_map.raw_squares(self._weights * variance[:, column], partition.runs)
-            if shape.places is None:
-                out[column :: shape.columns] = squares
-            else:
-                kept = shape.places.kept
-                numbers = np.flatnonzero(kept % shape.columns == column)
-                out[numbers] = squares[kept[numbers] // shape.columns]
-
-        partition.workers.run(work, range(shape.columns))
+        weighted, out = np.asarray(self._weights[:, None] * variance, dtype=partition.dtype), np.empty(shape.size)
+        found = feature_map.adjoint_of_squares(weighted, partition.workers, shape.of_map(out), partition.runs)
+        out = out if isinstance(found, KeptWeights) else found.ravel()
         return partition.part_of(term, out, squares=True)
 
 
