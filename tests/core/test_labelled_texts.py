@@ -126,8 +126,8 @@ def test_damaged_and_hostile_xml(tmp_path, content, message):
 
 
 def test_large_elements_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("kcrf_core.corpora.labelled_xml.LARGEST_DOCUMENT", 1000)
-    monkeypatch.setattr("kcrf_core.corpora.labelled_json.LARGEST_DOCUMENT", 1000)
+    monkeypatch.setattr("kcrf_core.corpora.labelled_texts.xml_files.LARGEST_DOCUMENT", 1000)
+    monkeypatch.setattr("kcrf_core.corpora.labelled_texts.json_files.LARGEST_DOCUMENT", 1000)
     monkeypatch.setattr(lines, "READ_SIZE", 100)
     for content, message in [
         (f"<a>\n<s><x>{'b ' * 1000}</x></s></a>", "2: a sequence of more than"),

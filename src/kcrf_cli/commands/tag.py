@@ -441,10 +441,10 @@ def _tagged(
 
 def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tell: Callable[[str], None]) -> _Steps:
     """Return the way to what was asked for."""
-    from kcrf_core.corpora import DocumentBlock
+    from kcrf_core.corpora import OUTSIDE, DocumentBlock
     from kcrf_core.model import CorpusPart, Decoder, given_labels
 
-    from ..render.labelled_text import OUTSIDE, JsonPartWriter, XmlPartWriter
+    from ..render.labelled_text import JsonPartWriter, XmlPartWriter
     from ..render.tagged import ColumnWriter, JsonWriter, LabelWriter, NBestWriter
 
     labels, marginals, free = model.labels, run.marginals, run.free_mark(model)

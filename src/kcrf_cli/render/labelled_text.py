@@ -14,15 +14,12 @@ from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
-from kcrf_core.corpora import SPAN_LABELS, DocumentBlock, tokens
+from kcrf_core.corpora import IOB2, NAMES, OUTSIDE, PART, DocumentBlock, tokens
 from kcrf_core.model import Decoded
 from kcrf_core.scoring import SpanFinder, detect_scheme
 
 from .tagged import Writer
 
-NAMES, IOB2 = SPAN_LABELS
-OUTSIDE = "O"
-PART = "part"  # an element for labels that are no names in XML
 _NAME = re.compile(r"(?!(?i:xml)|part$)[A-Za-z_][A-Za-z0-9_.-]*")
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

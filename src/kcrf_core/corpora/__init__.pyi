@@ -16,7 +16,6 @@ from .corpus import (
     ones as ones,
 )
 from .crfsuite import WEIGHT as WEIGHT, escaped as escaped
-from .documents import DocumentBlock as DocumentBlock, tokens as tokens
 from .embeddings import (
     NamedVectors as NamedVectors,
     load_word_vectors as load_word_vectors,
@@ -32,8 +31,12 @@ from .formats import (
     stream_parsers as stream_parsers,
 )
 from .frames import ColumnNames as ColumnNames, Frame as Frame, FrameRows as FrameRows, is_frame as is_frame
+from .labelled_texts.documents import OUTSIDE as OUTSIDE, DocumentBlock as DocumentBlock, tokens as tokens
+from .labelled_texts.xml_files import PART as PART
 from .layout import (
+    IOB2 as IOB2,
     MISSING as MISSING,
+    NAMES as NAMES,
     PLAIN as PLAIN,
     SPAN_LABELS as SPAN_LABELS,
     TOKEN_RULES as TOKEN_RULES,

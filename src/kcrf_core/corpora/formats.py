@@ -15,9 +15,10 @@ from ..errors import ConfigError, DataError, suggestion
 from ..files import is_compressed
 from ..system import PAUSE, Pause, Workers, counted, listed
 from . import FORMATS
-from .annotated_files import annotated_reader
 from .corpus import COLUMN_FORMAT, Corpus, CorpusBuilder, packed
-from .documents import TEXT, DocumentBlock, DocumentReader, document_blocks
+from .labelled_texts.annotated_files import annotated_reader
+from .labelled_texts.documents import TEXT, DocumentBlock, DocumentReader, document_blocks
+from .labelled_texts.recognition import named_as_text, recognised
 from .layout import PLAIN, Layout
 from .lines import (
     Block,
@@ -30,7 +31,6 @@ from .lines import (
     display_name,
     opened,
 )
-from .recognition import named_as_text, recognised
 
 SEPARATORS_BY_NAME = {".csv": ",", ".tsv": "\t"}
 

@@ -12,7 +12,7 @@ from ..system import listed
 TOKEN_RULES = {"whitespace": r"\S+", "words": "", "characters": r"\S"}
 
 # Labels of tokens in a span: the name of the span at each of them, or B- and I- before it.
-SPAN_LABELS = ("names", "iob2")
+NAMES, IOB2 = SPAN_LABELS = ("names", "iob2")
 
 # Texts for a missing measurement, unless a layout names others.
 MISSING = ("NA", "?", "_", "nan", "NaN", "NAN", "")

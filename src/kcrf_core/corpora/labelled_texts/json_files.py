@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
-from ..errors import DataError
-from ..system import PAUSE, Pause, counted
-from .documents import IOB2, LARGEST_DOCUMENT, Chunks, Document, DocumentReader, Findings, Span, joined, text_lines
-from .layout import SPAN_LABELS
-from .lines import BYTE_ORDER_MARK
+from ...errors import DataError
+from ...system import PAUSE, Pause, counted
+from ..layout import IOB2, SPAN_LABELS
+from ..lines import BYTE_ORDER_MARK
+from .documents import LARGEST_DOCUMENT, Chunks, Document, DocumentReader, Findings, Span, joined, text_lines
 
 SCHEME = "span_labels"  # key of objects that `kcrf tag` writes
 _SPANS = ("spans", "label", "labels", "entities")

@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator
 from xml.parsers import expat
 
-from ..errors import DataError
-from ..system import PAUSE, Pause
-from .documents import LARGEST_DOCUMENT, NAMES, Chunks, Document, DocumentReader, Findings, Span
-from .layout import SPAN_LABELS
+from ...errors import DataError
+from ...system import PAUSE, Pause
+from ..layout import NAMES, SPAN_LABELS
+from .documents import LARGEST_DOCUMENT, Chunks, Document, DocumentReader, Findings, Span
 
 PART, LABEL, SCHEME = "part", "label", "span-labels"  # an element for any label, its attribute, and one of the root
 _SPACE = re.compile(r"\s+")

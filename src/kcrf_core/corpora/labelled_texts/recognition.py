@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from ..errors import DataError
+from ...errors import DataError
+from ..lines import mark_length
 from .annotated_files import ANN_LINE, TTX_LINE, TTX_LINES
 from .documents import DocumentReader
-from .labelled_json import JSON_ARRAY, JSON_LINES
-from .labelled_xml import XML
-from .lines import mark_length
+from .json_files import JSON_ARRAY, JSON_LINES
+from .xml_files import XML
 
 ENOUGH = 4096  # bytes that decide, where a line is longer
 

@@ -18,13 +18,12 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from ..errors import DataError
-from ..system import PAUSE, Pause, Remark, counted
-from . import lines
-from .layout import SPAN_LABELS, TOKEN_RULES, Layout
-from .lines import Block
+from ...errors import DataError
+from ...system import PAUSE, Pause, Remark, counted
+from .. import lines
+from ..layout import IOB2, NAMES, TOKEN_RULES, Layout
+from ..lines import Block
 
-NAMES, IOB2 = SPAN_LABELS
 OUTSIDE = "O"  # the label of tokens outside of all spans
 LARGEST_DOCUMENT = 1 << 26  # bytes: a file of another kind must not fill the memory before an error
 

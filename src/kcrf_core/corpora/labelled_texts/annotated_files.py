@@ -16,11 +16,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from ..errors import DataError
-from ..files import TEXT_ENDINGS
-from ..system import PAUSE, Pause
+from ...errors import DataError
+from ...files import TEXT_ENDINGS
+from ...system import PAUSE, Pause
+from ..lines import BYTE_ORDER_MARK
 from .documents import Chunks, Document, DocumentReader, Findings, Span, joined, text_lines
-from .lines import BYTE_ORDER_MARK
 
 TTX_LINE = re.compile(r"(?=([\w-]*) *\|)[^|]{14,}\| ?(.*)")
 ANN_LINE = re.compile(r"T\d+\t(\S+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
