@@ -239,6 +239,15 @@ def test_a_folder_of_brat_files(run, tmp_path):
     assert 'span-labels="iob2"' in run("tag", "-m", "model.npz", "notes", "--to", "xml").stdout
 
 
+def test_a_folder_of_json(run, tmp_path):
+    (tmp_path / "texts").mkdir()
+    for number, address in enumerate(ADDRESSES):
+        (tmp_path / "texts" / f"{number}.jsonl").write_text(as_json([address]))
+    assert "3 sequences" in run("train", "texts", "--sigma2", "10", "-o", "model.npz").stderr
+    found = run("tag", "-m", "model.npz", "texts", "--to", "json").stdout.splitlines()
+    assert [json.loads(line)["text"].split()[0] for line in found] == ["10", "221B", "Elm"]
+
+
 def test_lines_of_brat_files_become_texts_without_their_ends(run, tmp_path, model):
     path = model(as_json(ADDRESSES))
     (tmp_path / "a.txt").write_bytes(b"7 Elm Rd\r\n\r\nLondon\r\n")

@@ -476,6 +476,66 @@ def test_a_text_beside_another_file_stays_a_file_of_columns(tmp_path):
     assert rows(read(tmp_path, "a\tX\n", "a.txt")) == tagged("a/X")
 
 
+@pytest.mark.parametrize("given", ["a.ann", "a.txt", ""])
+@pytest.mark.parametrize("packed", [{".ann"}, {".txt"}, {".ann", ".txt"}])
+def test_brat_files_may_be_compressed(tmp_path, packed, given):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for ending, text in ((".txt", "Ann saw"), (".ann", "T1\tPER 0 3\tAnn\n")):
+        path = folder / f"a{ending}{'.gz' * (ending in packed)}"
+        path.write_bytes(gzip.compress(text.encode()) if ending in packed else text.encode())
+    name = given + ".gz" * (given[1:] in packed)
+    assert rows(read_corpus(folder / name)) == tagged("Ann/B-PER saw/O")
+
+
+# ----------------------------------------------------------------------------- folders
+
+
+def folder_of(tmp_path: Path, **files: str) -> Path:
+    """A folder of files, given as name_ending."""
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name.replace("_", ".")).write_text(text)
+    return folder
+
+
+def test_a_text_of_brat_without_annotations_has_no_labels(tmp_path):
+    folder = folder_of(
+        tmp_path, a_txt="new text\n", b_txt="Ann saw", b_ann="T1\tPER 0 3\tAnn\n", c_txt="it", c_ann="", d_conf="x"
+    )
+    corpus = read_corpus(folder)
+    assert rows(corpus) == tagged("Ann/B-PER saw/O\nit/O")
+    assert corpus.remarks == (f"warning: {folder}: 1 text without labels is left out",)
+    parsed = [parse() for parse in stream_parsers(folder) if parse is not PAUSE]
+    assert [part.corpus.width for part in parsed] == [1, 2]
+    assert parsed[0].block.data == b"new\ntext\n\n"
+
+
+@pytest.mark.parametrize("ending", ["ann", "xml", "jsonl"])
+def test_a_folder_has_one_kind_of_files(tmp_path, ending):
+    folder = folder_of(tmp_path, a_ttx=TTX, **{f"b_{ending}": "", "b_txt": ""})
+    with pytest.raises(DataError, match=rf"texts: files of several kinds \(.*\.{ending}.*\): give a folder for each"):
+        read_corpus(folder)
+
+
+def test_files_of_a_folder_are_read_in_the_order_of_their_names(tmp_path):
+    one, other = (json.dumps({"text": letter, "label": [[0, 1, "X"]]}) for letter in "ab")
+    folder = folder_of(tmp_path, c_jsonl=one + "\n", a_json=f"[{other}]", b_jsonl="", readme_txt="x", notes_md="y")
+    (folder / "d.jsonl.gz").write_bytes(gzip.compress(one.encode()))
+    corpus = read_corpus(folder)
+    assert rows(corpus) == tagged("b/B-X\na/B-X\na/B-X")
+    assert corpus.remarks == (f"warning: {folder}: 2 files of other kinds are not read",)
+    (folder / "e.jsonl").write_text('{"text": 1}')
+    with pytest.raises(DataError, match=r"texts/e.jsonl:1: "):
+        read_corpus(folder)
+
+
+def test_a_folder_of_xml(tmp_path):
+    folder = folder_of(tmp_path, a_xml=ANYSTYLE, b_xml="<d><s><x>a</x></s></d>")
+    assert [len(sequence) for sequence in rows(read_corpus(folder))] == [5, 3, 1]
+
+
 # ----------------------------------------------------------------------------- tokens, streams
 
 

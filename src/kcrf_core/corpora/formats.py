@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -16,9 +15,8 @@ from ..files import is_compressed
 from ..system import PAUSE, Pause, Workers, counted, listed
 from . import FORMATS
 from .corpus import COLUMN_FORMAT, Corpus, CorpusBuilder, packed
-from .labelled_texts.annotated_files import annotated_reader
 from .labelled_texts.documents import TEXT, DocumentBlock, DocumentReader, document_blocks
-from .labelled_texts.recognition import named_as_text, recognised
+from .labelled_texts.recognition import kind_of, named_as_text, reader_of_files
 from .layout import PLAIN, Layout
 from .lines import (
     Block,
@@ -185,21 +183,14 @@ def stream_parsers(
     by_name = not (layout.separator or layout.header or layout.sequence) or named_as_text(name)
     any_kind = chosen.name == COLUMN_FORMAT and by_name and not text
     kind = TEXT if text else None
-    if any_kind and (kind := annotated_reader(path)) is not None:
+    if any_kind and (kind := reader_of_files(path)) is not None:
         yield from document_parsers((), replace(kind, labelled=labelled), name, columns, layout)
         return
     with opened(path) as stream:
-        chunks, cut = chunks_and_pauses(stream), None
+        chunks: Iterable[bytes | Pause] = chunks_and_pauses(stream)
+        cut = None
         if any_kind:
-            begin, decided = b"", False
-            while not decided:
-                chunk = next(chunks, b"")
-                if chunk is PAUSE:
-                    yield PAUSE
-                    continue
-                begin += chunk
-                decided, kind = recognised(begin, not chunk, name)
-            chunks = chain([begin] if begin else [], chunks)
+            kind, chunks = yield from kind_of(chunks, name)
         if kind is not None:
             yield from document_parsers(chunks, replace(kind, labelled=labelled), name, columns, layout)
             return

@@ -15,11 +15,11 @@ from .containers import (
 )
 from .kinds import (
     INDEX as INDEX,
-    TEXT_ENDINGS as TEXT_ENDINGS,
     is_archive as is_archive,
     is_encoded as is_encoded,
     is_folder as is_folder,
     refuse_vectors as refuse_vectors,
+    text_ending as text_ending,
 )
 from .scratch_folders import ScratchFolder as ScratchFolder
 from .trees import pack_tree as pack_tree, unpack_tree as unpack_tree

@@ -8,7 +8,13 @@ from collections.abc import Collection
 from ..errors import ConfigError, FileFormatError
 
 INDEX = "index.npz"  # of a folder of shards
-TEXT_ENDINGS = (".ann", ".ttx")  # of files that stand for one text each, of which a folder is a corpus
+TEXT_ENDINGS = (".ann", ".ttx", ".xml", ".json", ".jsonl")  # of labelled texts, of which a folder is a corpus
+
+
+def text_ending(name: str) -> str:
+    """Return the ending of a name that tells a labelled text, which may be compressed; an empty string without one."""
+    ending = os.path.splitext(name.lower().removesuffix(".gz"))[1]
+    return ending if ending in TEXT_ENDINGS else ""
 
 
 def is_archive(path: str) -> bool:
@@ -24,11 +30,11 @@ def is_folder(path: str) -> bool:
     if path == "-" or not os.path.isdir(path):
         return False
     if not os.path.exists(os.path.join(path, INDEX)):
-        if any(name.endswith(TEXT_ENDINGS) for name in os.listdir(path)):
+        if any(map(text_ending, os.listdir(path))):
             return False
         raise FileFormatError(
-            f"{path}: a directory without {INDEX}, so it is no complete folder of shards: give a file, or featurize "
-            "the data again"
+            f"{path}: a directory without {INDEX}, so it is no complete folder of shards, and without labelled texts "
+            f"({', '.join(TEXT_ENDINGS)}): give a file, or featurize the data again"
         )
     return True
 

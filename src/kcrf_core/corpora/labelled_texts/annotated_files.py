@@ -1,8 +1,8 @@
 """Texts with a label for each line (.ttx, AnyStyle's finder), and texts with annotations beside them (.ann, brat).
 
-Both have one file for each text, and a folder stands for all of its files. In a .ttx file a line is a position, and the
-file a sequence: `title         | How Does Politics`. A line without a label has that of the line above. Columns of a
-line are its first two words, the last one, and numbers: indentation, words, shares of digits, capitals and punctuation.
+Both have one file for each text. In a .ttx file a line is a position, and the file a sequence:
+`title         | How Does Politics`. A line without a label has that of the line above. Columns of a line are its first
+two words, the last one, and numbers: indentation, words, shares of digits, capitals and punctuation.
 
 Of brat's files each line of the text is a sequence; spans that cross line ends are cut there.
 """
@@ -12,19 +12,18 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from itertools import pairwise
 
 from ...errors import DataError
-from ...files import TEXT_ENDINGS
 from ...system import PAUSE, Pause
-from ..lines import BYTE_ORDER_MARK
+from .. import lines
+from ..lines import BYTE_ORDER_MARK, opened
 from .documents import Chunks, Document, DocumentReader, Findings, Span, joined, text_lines
 
 TTX_LINE = re.compile(r"(?=([\w-]*) *\|)[^|]{14,}\| ?(.*)")
 ANN_LINE = re.compile(r"T\d+\t(\S+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
-ANN = ".ann"
+ANN, TXT = ".ann", ".txt"
 _OTHERS = tuple("REAMN#*")  # relations, equivalences, events, attributes, modifications, normalisations, notes
 _SPACE = re.compile(r"\s+")
 
@@ -60,55 +59,35 @@ def line_values(line: str) -> str:
     return f"{first}\t{second}\t{last}\t{len(line) - len(line.lstrip())}\t{len(words)}\t{shares}"
 
 
-def annotated_reader(path: str | os.PathLike[str]) -> DocumentReader | None:
-    """Return a reader of a folder, of a .ann file, or of the one beside a text; None for other files."""
-    path, paths = os.fspath(path), list[str]()
-    stem, ending = os.path.splitext(path)
-    if os.path.isdir(path):
-        names = sorted(os.listdir(path))
-        kinds = [[os.path.join(path, name) for name in names if name.endswith(kind)] for kind in TEXT_ENDINGS]
-        paths = next(filter(None, kinds), [])
-    elif ending == ANN or (ending == ".txt" and os.path.isfile(stem + ANN) and _begins_as_brat(stem + ANN)):
-        paths = [stem + ANN]
-
-    def read(_chunks: Chunks, _name: str, findings: Findings) -> Iterator[Document | Pause]:
-        return _of_each(paths, findings)
-
-    if not paths:
-        return None
-    return DocumentReader(read) if paths[0].endswith(ANN) else replace(TTX_LINES, read=read)
+def begins_as_brat(path: str) -> bool:
+    """Return True if a file begins with an annotation of brat, or is empty."""
+    with opened(path) as stream:
+        first = stream.read1(lines.READ_SIZE).decode(errors="replace").partition("\n")[0]
+    return not first or bool(ANN_LINE.fullmatch(first)) or _is_other(first)
 
 
-def _of_each(paths: Sequence[str], findings: Findings) -> Iterator[Document | Pause]:
-    for path in paths:
-        if path.endswith(ANN):
-            yield from _read_brat(path, findings)
-        else:
-            with open(path, "rb") as stream:
-                yield from read_ttx([stream.read()], path, findings)
-
-
-def _begins_as_brat(path: str) -> bool:
-    with open(path, encoding="utf-8", errors="replace") as stream:
-        first = stream.readline()
-    return not first or bool(ANN_LINE.fullmatch(first.rstrip("\n"))) or _is_other(first)
+def beside(stem: str, ending: str) -> str:
+    """Return the name of a file of brat, compressed if it is there only so."""
+    packed = f"{stem}{ending}.gz"
+    return packed if os.path.exists(packed) and not os.path.exists(stem + ending) else stem + ending
 
 
 def _is_other(line: str) -> bool:
     return line.startswith(_OTHERS) and "\t" in line
 
 
-def _read_brat(path: str, findings: Findings) -> Iterator[Document]:
-    """Yield the lines of a text with the spans of the annotations beside it."""
-    beside = os.path.splitext(path)[0] + ".txt"
-    if not os.path.exists(beside):
-        raise DataError(f"there is no {beside}, the text that belongs to it", path)
+def read_brat(stem: str, findings: Findings) -> Iterator[Document]:
+    """Yield the lines of a text with the spans of the annotations beside it; without these they have no labels."""
+    path, text_path = beside(stem, ANN), beside(stem, TXT)
+    if not os.path.exists(text_path):
+        raise DataError(f"there is no {text_path}, the text that belongs to it", path)
+    annotations = _decoded(path) if os.path.exists(path) else None
     # Offsets count line ends, and a byte order mark as a character.
-    text = _decoded(beside)
+    text = _decoded(text_path)
     text = f" {text[1:]}" if text.startswith(BYTE_ORDER_MARK) else text
     starts = [0, *(found.end() for found in re.finditer("\n", text)), len(text) + 1]
     spans: list[list[Span]] = [[] for _ in starts[1:]]  # of each line
-    for number, line in enumerate(_decoded(path).removeprefix(BYTE_ORDER_MARK).split("\n"), 1):
+    for number, line in enumerate((annotations or "").removeprefix(BYTE_ORDER_MARK).split("\n"), 1):
         line = line.removesuffix("\r")
         if not line.strip() or _is_other(line):
             findings["others"] += bool(line.strip())
@@ -122,7 +101,7 @@ def _read_brat(path: str, findings: Findings) -> Iterator[Document]:
             raise DataError(f"offsets {places} in a text of {len(text):,} characters", path, number)
         there = " ".join(text[begin:end] for begin, end in pieces)
         if _SPACE.sub("", there) != _SPACE.sub("", said):
-            message = f"the text is {said!r}, and at {places} of {beside} there is {there!r}"
+            message = f"the text is {said!r}, and at {places} of {text_path} there is {there!r}"
             raise DataError(f"{message}: was the text changed?", path, number)
         findings["pieces"] += len(pieces) > 1
         crosses = False
@@ -137,12 +116,13 @@ def _read_brat(path: str, findings: Findings) -> Iterator[Document]:
         findings["lines"] += crosses
     for number, (start, after) in enumerate(pairwise(starts)):
         if start < len(text):  # behind the last line end there is no line
-            yield Document(text[start : after - 1].removesuffix("\r"), number + 1, spans[number])
+            own = None if annotations is None else spans[number]
+            yield Document(text[start : after - 1].removesuffix("\r"), number + 1, own)
 
 
 def _decoded(path: str) -> str:
-    with open(path, "rb") as stream:
-        data = stream.read()
+    with opened(path) as stream:
+        data = b"".join(chunk for chunk in lines.chunks_and_pauses(stream) if chunk is not PAUSE)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

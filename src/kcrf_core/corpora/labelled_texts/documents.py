@@ -73,6 +73,7 @@ _FINDINGS = {
     "bare": ("region without a label is left out", "regions without a label are left out"),
     "others": ("relation, attribute or note is ignored", "relations, attributes and notes are ignored"),
     "annotations": ("further annotation of a text is ignored", "further annotations of texts are ignored"),
+    "files": ("file of another kind is not read", "files of other kinds are not read"),
     "rejected": ("text that was rejected or skipped is left out", "texts that were rejected or skipped are left out"),
 }
 
