@@ -111,6 +111,28 @@ def test_json_has_offsets_of_characters(run, model):
     assert all(span["label"] in ("number", "street", "city") for span in found["spans"])
 
 
+@pytest.mark.parametrize(
+    "given, kept",
+    [
+        ({"id": 7, "text": "10 St", "label": [[0, 2, "x"]], "meta": {"a": [1]}}, {"id": 7, "meta": {"a": [1]}}),
+        ({"text": "10 St", "spans": [], "answer": "accept", "_input_hash": -3}, {"_input_hash": -3}),
+        ({"id": "a", "text": "  ", "Comments": ["é"]}, {"id": "a", "Comments": ["é"]}),
+        ({"id": "b", "tokens": ["10", "St"], "tags": ["O", "O"], "doc": None}, {"id": "b", "doc": None}),
+        (
+            {"id": 1, "data": {"body": "10 St", "page": 5}, "annotations": [], "predictions": [], "project": 2},
+            {"id": 1, "project": 2, "page": 5},
+        ),
+    ],
+)
+def test_json_keeps_keys_of_the_object_that_are_not_of_text_and_labels(run, tmp_path, model, given, kept):
+    path = model(as_json(ADDRESSES))
+    (tmp_path / "new.jsonl").write_text(json.dumps({"text": "7"}) + "\n" + json.dumps(given) + "\n")
+    first, found = map(json.loads, run("tag", "-m", path, "new.jsonl", "--to", "json").stdout.splitlines())
+    assert first.keys() == {"text", "spans"}
+    assert {key: value for key, value in found.items() if key not in ("text", "tokens", "spans")} == kept
+    assert found["text"].strip() in ("10 St", "")
+
+
 def test_labels_that_are_no_names_of_elements(run, tmp_path, model):
     path = model('{"tokens": ["a", "b", "c"], "labels": ["1 <&> \\"x\\"", "xmlish", "part"]}\n' * 3)
     written = run("tag", "-m", path, "--text", "--to", "xml", input="a b c\n").stdout

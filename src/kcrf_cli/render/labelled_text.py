@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -30,7 +31,8 @@ class PartWriter(Writer):
     """Writes the texts of a block with their labelled parts; those without tokens, too, so that each line has one."""
 
     def __init__(self, labels: Sequence[str], block: DocumentBlock):
-        self._labels, self._waiting = labels, iter(block.documents)
+        self._labels, self._waiting = labels, zip(block.documents, block.keys, strict=True)
+        self.keys: Mapping[str, Any] = {}  # of the object in JSON that the text of `written` comes from
         self._finder = SpanFinder(labels) if detect_scheme(labels) else None
 
     def sequences(self, decoded: Decoded) -> bytes:
@@ -43,7 +45,8 @@ class PartWriter(Writer):
 
     def _with_tokens(self, out: list[str]) -> Iterator[tuple[str, Sequence[tuple[int, int]]]]:
         """Yield the texts that have tokens, and write those before them."""
-        for text, places in self._waiting:
+        for (text, places), keys in self._waiting:
+            self.keys = keys
             if places:
                 yield text, places
             else:
@@ -73,7 +76,7 @@ class PartWriter(Writer):
 
 
 class JsonPartWriter(PartWriter):
-    """Writes an object on one line for each text."""
+    """Writes an object on one line for each text, with keys such as `id` of the object that it comes from."""
 
     def written(self, text: str, places: Sequence[tuple[int, int]], parts: Sequence[Part]) -> str:
         out: dict[str, object] = {"text": text}
@@ -82,7 +85,7 @@ class JsonPartWriter(PartWriter):
         out["spans"] = [{"start": begin, "end": end, "label": label} for begin, end, label in parts]
         if self._finder is None:
             out["span_labels"] = NAMES
-        return json.dumps(out, ensure_ascii=False) + "\n"
+        return json.dumps(out | dict(self.keys), ensure_ascii=False) + "\n"
 
 
 class XmlPartWriter(PartWriter):

@@ -12,11 +12,11 @@ import sys
 import unicodedata
 from bisect import bisect_right, insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...errors import DataError
 from ...system import PAUSE, Pause, Remark, counted
@@ -51,6 +51,7 @@ class Document:
     places: Sequence[tuple[int, int]] | None = None  # characters of each token; None: a rule makes tokens
     labels: Sequence[str] | None = None  # of the tokens in `places`
     span_labels: str = IOB2  # unless a layout has it
+    keys: Mapping[str, Any] = field(default_factory=dict)  # of its object in JSON, without those of text and labels
 
 
 # What readers find and do not use, or use by a rule; each with its singular and plural behind a number.
@@ -108,6 +109,7 @@ class DocumentBlock(Block):
     documents: tuple[tuple[str, Sequence[tuple[int, int]]], ...] = ()
     labelled: bool = False  # all of its documents have labels; else none of them has any
     span_labels: str | None = None  # the kind of labels of the first spans of the file; None: no spans
+    keys: tuple[Mapping[str, Any], ...] = ()  # of each document
 
 
 @cache
@@ -192,14 +194,15 @@ def document_blocks(
 
     Documents with labels and those without are never in the same block.
     """
-    rows, held, size = list[str](), list[tuple[str, Sequence[tuple[int, int]]]](), 0
+    rows, held, size = list[str](), list[Document](), 0
     first_line, with_labels, findings, known = 1, False, Findings(), set[str]()  # labels that were checked
     kind = None
 
     def block(remarks: tuple[str, ...] = ()) -> DocumentBlock:
         nonlocal first_line, size
         data = "".join(rows).encode()
-        out = DocumentBlock(first_line, data, None, remarks, tuple(held), with_labels, kind)
+        texts, keys = tuple((one.text, one.places or ()) for one in held), tuple(one.keys for one in held)
+        out = DocumentBlock(first_line, data, None, remarks, texts, with_labels, kind, keys)
         first_line, size = first_line + len(rows), 0
         rows.clear()
         held.clear()
@@ -217,7 +220,7 @@ def document_blocks(
         places, labels = labelled_tokens(document, layout, findings)
         findings["no tokens"] += not places and bool(document.text.strip())
         if places and with_labels != (labels is not None):
-            if any(own for _, own in held):
+            if any(one.places for one in held):
                 yield block()
             with_labels = labels is not None
         if document.spans is not None:
@@ -231,7 +234,7 @@ def document_blocks(
         rows += [row(text[begin:end]) + label for (begin, end), label in zip(places, ends, strict=True)]
         rows.append("\n")
         size += len(text)
-        held.append((text, places))
+        held.append(replace(document, places=places))
         if size >= lines.READ_SIZE:
             yield block()
     if rows or findings.total():

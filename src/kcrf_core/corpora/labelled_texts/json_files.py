@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -22,6 +23,7 @@ SCHEME = "span_labels"  # key of objects that `kcrf tag` writes
 _SPANS = ("spans", "label", "labels", "entities")
 _TOKEN_LABELS = ("labels", "tags", "ner_tags", "label")
 _BEGIN, _END, _NAME = ("start", "start_offset", "begin"), ("end", "end_offset"), ("label", "labels", "type")
+_USED = {*_SPANS, *_TOKEN_LABELS, SCHEME, "text", "tokens", "data", "annotations", "predictions", "answer"}
 _DEEPEST = 100
 _MARK = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)  # a whole string, or one that goes on
 _INVISIBLE = re.compile(r"(\s|\\n)+")  # Label Studio writes \n for line ends in the texts of spans
@@ -48,7 +50,9 @@ def _documents(objects: Iterator[tuple[int, str] | Pause], name: str, findings: 
             raise DataError(f"JSON that cannot be read: {error}", name, line) from None
         document = _Object(value, name, line, findings).document()
         if document is not None:
-            yield document
+            more = value["data"] if isinstance(value.get("data"), dict) else {}  # a task of Label Studio
+            keys = {key: item for key, item in (value | more).items() if key not in _USED and item != document.text}
+            yield replace(document, keys=keys)
 
 
 def _elements(chunks: Chunks, name: str) -> Iterator[tuple[int, str] | Pause]:
