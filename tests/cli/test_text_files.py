@@ -192,6 +192,16 @@ def test_data_to_score_has_the_kind_of_labels_of_the_model(run, tmp_path, model,
     assert "leave out --span-labels" in run("evaluate", "-m", path, "other", "--span-labels", "iob2", code=2).stderr
 
 
+@pytest.mark.parametrize("call", ["train DATA -o x.npz", "evaluate -m MODEL DATA", "evaluate --gold DATA train"])
+def test_json_without_known_labels_lists_the_keys(run, tmp_path, model, call):
+    path = model(as_json(ADDRESSES))
+    (tmp_path / "data.jsonl").write_text('{"text": "10 St", "annots": [[0, 2, "number"]], "id": 3}\n')
+    found = run(*call.replace("DATA", "data.jsonl").replace("MODEL", path).split(), code=3).stderr
+    keys = "spans, label, labels, entities, tags, ner_tags, annotations"
+    assert f"data.jsonl: no labels under the keys {keys}; other keys of the first text: annots, id" in found
+    assert run("tag", "-m", path, "data.jsonl").stderr == ""
+
+
 def test_warnings_of_tag_count_what_was_resolved(run, tmp_path, model):
     path = model(as_xml(ADDRESSES))
     (tmp_path / "new.jsonl").write_text('{"text": "10 St", "label": [[0, 1, "number"], [0, 5, "street"]]}\n')

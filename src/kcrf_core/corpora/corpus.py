@@ -72,6 +72,7 @@ class Corpus:
     header: tuple[str, ...] | None = None  # names of the columns that stand in the first line of the file
     layout: Layout | None = None  # of the file, with what was found out about it
     remarks: tuple[str, ...] = ()  # for users, about how the file was read
+    unlabelled: str = ""  # message about texts in JSON that have no labels
     # Rows [N, width] of floating-point numbers by name, which may be mapped from files; all finite.
     vectors: Mapping[str, np.ndarray] = field(default_factory=dict)
     tables: Mapping[Hashable, Lookup] = field(default_factory=dict)  # to look its words up in, by what they are made of

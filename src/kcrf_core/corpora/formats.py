@@ -209,10 +209,15 @@ def document_parsers(
         assert parse is not PAUSE
         out = parse()
         names = reader.columns if columns is None and out.corpus.width == 2 else None
-        own = layout
-        if isinstance(out.block, DocumentBlock) and out.block.span_labels:
-            own = replace(layout, span_labels=out.block.span_labels)
-        return replace(out, corpus=replace(out.corpus, names=names, layout=own, remarks=out.block.remarks))
+        block, own, unlabelled = out.block, layout, ""
+        assert isinstance(block, DocumentBlock)
+        if block.span_labels:
+            own = replace(layout, span_labels=block.span_labels)
+        if not block.labelled and reader.label_keys:
+            others = listed([*next(iter(block.keys), ())]) or "none"
+            unlabelled = f"no labels under the keys {listed(reader.label_keys)}; other keys of the first text: {others}"
+        corpus = replace(out.corpus, names=names, layout=own, remarks=block.remarks, unlabelled=unlabelled)
+        return replace(out, corpus=corpus)
 
     rows, next_block = replace(layout, separator="\t", header=False, comment=(), sequence=None), list[Block]()
     parsers = [

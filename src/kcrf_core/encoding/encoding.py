@@ -671,6 +671,8 @@ def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:
     """Return names of the columns, the label's last: the format's, the configuration's, or c0, c1, ..., label."""
     if corpus.names is not None:
         return corpus.names
+    if corpus.unlabelled:
+        raise DataError(corpus.unlabelled, corpus.source)
     if corpus.attributes is None and corpus.width < (1 if corpus.vectors else 2):
         found = next((mark for mark in ",;|" if mark in corpus.columns[0][0]), None)
         csv = f"; if the file is CSV, give the separator '{found}'" if found else ""

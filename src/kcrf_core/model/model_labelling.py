@@ -37,7 +37,7 @@ ENCODED_AT_ONCE = 1 << 14  # positions: their distinct values are looked up by o
 def from_model(model: Model, corpus: Corpus, workers: Workers, decision: Decision = AS_STORED) -> Labelling:
     """Return the labels that a model gives to a corpus with gold labels, and probabilities."""
     if not model.encoding.with_labels(corpus):
-        raise DataError("no gold labels to compare with", corpus.source)
+        raise DataError(corpus.unlabelled or "no gold labels to compare with", corpus.source)
     gold = CodedColumn.of(corpus.columns[-1])
     empty = FORMATS[corpus.format].no_value
     if gold.present == {empty}:

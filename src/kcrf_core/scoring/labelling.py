@@ -128,6 +128,8 @@ def _doubt(gold: Sequence[str], predicted: Sequence[str], source: str) -> str | 
 
 def from_two_files(gold: Corpus, predicted: Corpus) -> Labelling:
     """Take gold and predicted labels from the label columns of two corpora with the same positions."""
+    for corpus in (one for one in (gold, predicted) if one.unlabelled):
+        raise DataError(corpus.unlabelled, corpus.source)
     if not np.array_equal(gold.offsets, predicted.offsets):
         shorter = min(gold.sequences, predicted.sequences)
         unequal = np.flatnonzero(gold.offsets[1 : shorter + 1] != predicted.offsets[1 : shorter + 1])

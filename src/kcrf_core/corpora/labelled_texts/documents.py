@@ -100,6 +100,7 @@ class DocumentReader:
     row: Callable[[str], str] | None = None  # values of a token, with TABs between them; None: the token itself
     columns: tuple[str, ...] | None = ("word", "label")  # None: some are numbers, and columns have no names
     labelled: bool = True  # else labels are left out
+    label_keys: tuple[str, ...] = ()  # of JSON, those that labels are looked for in
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ SCHEME = "span_labels"  # key of objects that `kcrf tag` writes
 _SPANS = ("spans", "label", "labels", "entities")
 _TOKEN_LABELS = ("labels", "tags", "ner_tags", "label")
 _BEGIN, _END, _NAME = ("start", "start_offset", "begin"), ("end", "end_offset"), ("label", "labels", "type")
-_USED = {*_SPANS, *_TOKEN_LABELS, SCHEME, "text", "tokens", "data", "annotations", "predictions", "answer"}
+_LABELS = tuple(dict.fromkeys((*_SPANS, *_TOKEN_LABELS, "annotations")))
+_USED = {*_LABELS, SCHEME, "text", "tokens", "data", "predictions", "answer"}
 _DEEPEST = 100
 _MARK = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)  # a whole string, or one that goes on
 _INVISIBLE = re.compile(r"(\s|\\n)+")  # Label Studio writes \n for line ends in the texts of spans
@@ -262,5 +263,9 @@ def _characters(text: str, begin: int, end: int) -> tuple[int, int]:
     return number.get(begin, -1), number.get(end, -1)
 
 
-JSON_LINES = DocumentReader(lambda chunks, name, findings: _documents(text_lines(chunks, name), name, findings))
-JSON_ARRAY = DocumentReader(lambda chunks, name, findings: _documents(_elements(chunks, name), name, findings))
+JSON_LINES = DocumentReader(
+    lambda chunks, name, findings: _documents(text_lines(chunks, name), name, findings), label_keys=_LABELS
+)
+JSON_ARRAY = replace(
+    JSON_LINES, read=lambda chunks, name, findings: _documents(_elements(chunks, name), name, findings)
+)

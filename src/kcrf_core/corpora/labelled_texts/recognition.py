@@ -100,4 +100,5 @@ def _folder_reader(path: str) -> DocumentReader | None:
                 if kind is not None:  # else the file is empty
                     yield from kind.read(chunks, file, findings)
 
-    return replace(TTX_LINES if ".ttx" in kinds else XML, read=read) if kinds else None
+    like = {".ttx": TTX_LINES, ".xml": XML, ANN: XML}.get(min(kinds, default=""), JSON_LINES)
+    return replace(like, read=read) if kinds else None
