@@ -28,6 +28,17 @@ def test_columns_whose_first_value_begins_so_are_columns(tmp_path, first):
     assert rows(path) == [[first, "b"], ["O", "P"]]
 
 
+def test_columns_that_look_like_xml_need_their_separator(tmp_path):
+    (tmp_path / "data.conll").write_text("<s> <t>\na B\n")
+    with pytest.raises(DataError, match=r"conll:3: no well-formed XML.*has columns, give.* 'space'") as raised:
+        read_corpus(tmp_path / "data.conll")
+    assert raised.value.settings == ("separator",)
+    assert rows(tmp_path / "data.conll", layout=Layout(separator=" ")) == [["<s>", "a"], ["<t>", "B"]]
+    (tmp_path / "data.xml").write_text("<s> <t>\na B\n")
+    with pytest.raises(DataError, match=r"no element found$"):
+        read_corpus(tmp_path / "data.xml")
+
+
 def test_a_name_tells_more_than_the_layout_of_other_data(tmp_path):
     (tmp_path / "a.jsonl").write_text(PLACES)
     assert rows(tmp_path / "a.jsonl", layout=Layout(separator=",", header=True))[0] == ["Ann", "saw", "Paris"]

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from xml.parsers import expat
 
 from ...errors import DataError
+from ...files import text_ending
 from ...system import PAUSE, Pause
 from ..layout import NAMES, SPAN_LABELS
 from .documents import LARGEST_DOCUMENT, Chunks, Document, DocumentReader, Findings, Span
@@ -101,7 +102,10 @@ def read_xml(chunks: Chunks, name: str, findings: Findings) -> Iterator[Document
             sequences.done.clear()
         parser.Parse(b"", True)
     except expat.ExpatError as error:
-        raise DataError(f"no well-formed XML: {expat.ErrorString(error.code)}", name, error.lineno) from None
+        message, settings = f"no well-formed XML: {expat.ErrorString(error.code)}", []
+        if not text_ending(name):
+            message, settings = f"{message}; if it has columns, give the separator, as 'space'", ["separator"]
+        raise DataError(message, name, error.lineno, settings=settings) from None
     except DataError:
         raise
     except (LookupError, ValueError) as error:
