@@ -192,6 +192,13 @@ def test_data_to_score_has_the_kind_of_labels_of_the_model(run, tmp_path, model,
     assert "leave out --span-labels" in run("evaluate", "-m", path, "other", "--span-labels", "iob2", code=2).stderr
 
 
+def test_tune_reads_dev_data_with_the_kind_of_labels_of_the_data(run, tmp_path):
+    (tmp_path / "data.xml").write_text(as_xml(ADDRESSES * 5))
+    (tmp_path / "dev.jsonl").write_text(as_json(ADDRESSES).replace('[0, 2, "number"], ', ""))
+    found = run("tune", "data.xml", "--dev", "dev.jsonl", "--budget", "1s", "-o", "found.yaml").stderr
+    assert "dev.jsonl: 1 token outside of all parts gets O" in found  # labels are names
+
+
 @pytest.mark.parametrize("call", ["train DATA -o x.npz", "evaluate -m MODEL DATA", "evaluate --gold DATA train"])
 def test_json_without_known_labels_lists_the_keys(run, tmp_path, model, call):
     path = model(as_json(ADDRESSES))

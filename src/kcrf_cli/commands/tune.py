@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from contextlib import closing
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 from kcrf_core._version import __version__
 from kcrf_core.files import is_encoded
@@ -120,10 +120,11 @@ def tune(run: TuneArguments) -> None:
     source, group = run.configuration.source, run.held_out.group
     raw = with_options(files.load_config(run.configuration), run.configuration.chosen)
     parsed = parse_config(raw, source)  # its mistakes come before any reading
-    layout = parsed.columns, parsed.layout, threads, run.quiet
-    corpus, judges = files.read_data(run.data, run.format, *layout, run.vectors), None
+    columns, layout, how = parsed.columns, parsed.layout, (threads, run.quiet)
+    corpus, judges = files.read_data(run.data, run.format, columns, layout, *how, run.vectors), None
     if run.dev is not None:
-        judges = files.read_data(run.dev, run.format or corpus.format, *layout, run.dev_vectors)
+        layout = replace(layout, span_labels=(corpus.layout or layout).span_labels)  # as --dev of train
+        judges = files.read_data(run.dev, run.format or corpus.format, columns, layout, *how, run.dev_vectors)
     groups = None if group is None else groups_of(corpus, group, column_names(parsed, corpus))
     hold_out = HoldOut(groups, files.fold_numbers(run.held_out.folds_file, corpus), run.held_out.block)
     journal = Journal(run.journal or f"{run.output}.journal", "tune")
