@@ -262,6 +262,9 @@ def test_accepted_corrections_become_columns(run, tmp_path):
     for row in found:
         row[header.index("accept")] = "y"
     (tmp_path / "list.tsv").write_text("\n".join("\t".join(row) for row in [header, *found]) + "\n")
+    for name in ("new.xml", "new.JSONL", "new.json.gz", "new.ttx"):
+        refused = run("audit", "data.xml", "--accept", "list.tsv", "--apply", name, code=2).stderr
+        assert f"--apply writes columns: {name} needs another name" in refused
     run("audit", "data.xml", "--accept", "list.tsv", "--apply", "new.conll")
     before, after = labels(tmp_path / "data.xml"), labels(tmp_path / "new.conll")
     assert sum(one != other for one, other in zip(before, after, strict=True)) == len(found)
