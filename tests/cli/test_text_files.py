@@ -177,6 +177,21 @@ def test_labelled_parts_are_written_for_texts_with_labels_and_without(run, tmp_p
     assert "1 text without labels is left out" in run("evaluate", "-m", path, "turned.jsonl").stderr
 
 
+@pytest.mark.parametrize("form", ["xml", "json"])
+def test_labels_that_are_kept_become_parts(run, tmp_path, model, form):
+    path = model(as_json(ADDRESSES))
+    (tmp_path / "new.jsonl").write_text('{"text": "10 St London", "label": [[0, 12, "city"]]}\n')
+    (tmp_path / "parts").write_text(run("tag", "-m", path, "new.jsonl", "--force", "--to", form).stdout)
+    assert labels(tmp_path / "parts") == ["B-city", "I-city", "I-city"]
+    (tmp_path / "free.jsonl").write_text('{"tokens": ["10", "St", "London"], "labels": ["B-city", "?", "B-number"]}\n')
+    (tmp_path / "parts").write_text(run("tag", "-m", path, "free.jsonl", "--force", "--to", form).stdout)
+    first, _, last = labels(tmp_path / "parts")
+    assert (first, last) == ("B-city", "B-number")
+    (tmp_path / "none.jsonl").write_text('{"text": "7 London"}\n')
+    refused = run("tag", "-m", path, "none.jsonl", "--force", "--to", form, code=3).stderr
+    assert "none.jsonl:1: no labels under the keys" in refused
+
+
 def test_white_space_that_xml_cannot_hold_still_separates_tokens(run, model):
     path = model(as_xml(ADDRESSES))
     written = run("tag", "-m", path, "--text", "--to", "xml", input="7\x0cElm\x1fRd \x01\n").stdout

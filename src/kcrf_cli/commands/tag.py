@@ -266,7 +266,7 @@ def tag(run: TagArguments) -> None:
         with Workers(run.threads) as workers:
             steps = _steps(run, fitted, wishes, FORMATS[format_], tell)
             with files.output_stream(run.output) as stream:
-                form = (fitted.encoding.columns, layout, run.text, run.to == "columns")
+                form = (fitted.encoding.columns, layout, run.text, run.to == "columns" or run.force)
                 parsers: Parsers = stream_parsers(data, format_, *form)
                 if opened:
                     parsers = _with_vectors(parsers, opened, display_name(data), workers)

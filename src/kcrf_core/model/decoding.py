@@ -197,7 +197,7 @@ def given_labels(model: Model, corpus: Corpus, free: str) -> np.ndarray:
     if not model.encoding.with_labels(corpus):
         line = int(corpus.lines[0]) if corpus.positions else None
         message = f"no column of labels to keep: give one, with '{free}' where the label is free"
-        raise DataError(message, corpus.source, line)
+        raise DataError(corpus.unlabelled or message, corpus.source, line)
     numbers = {label: number for number, label in enumerate(model.labels)} | {free: -1}
     given = np.empty(corpus.positions, dtype=np.int32)
     for t, label in enumerate(corpus.columns[-1]):
