@@ -207,6 +207,22 @@ def test_data_to_score_has_the_kind_of_labels_of_the_model(run, tmp_path, model,
     assert "leave out --span-labels" in run("evaluate", "-m", path, "other", "--span-labels", "iob2", code=2).stderr
 
 
+@pytest.mark.parametrize("write", [as_xml, as_json])
+@pytest.mark.parametrize("form", ["xml", "json"])
+@pytest.mark.parametrize("without", [0, 1, 3])
+def test_gold_labels_of_some_texts_are_compared_with_labels_of_all(run, tmp_path, model, write, form, without):
+    path = model(write(ADDRESSES))
+    texts = as_json(ADDRESSES).splitlines()
+    texts.insert(without, '{"text": "7 London"}')
+    (tmp_path / "gold.jsonl").write_text("\n".join(['{"text": ""}', *texts]))
+    (tmp_path / "found").write_text(run("tag", "-m", path, "gold.jsonl", "--to", form).stdout)
+    scores = run("evaluate", "--gold", "gold.jsonl", "found")
+    assert "accuracy 100.00 % (13 of 13 positions)" in scores.stdout
+    assert "gold.jsonl: 1 text without labels is left out" in scores.stderr
+    (tmp_path / "gold.jsonl").write_text("\n".join(texts[:-1]))
+    run("evaluate", "--gold", "gold.jsonl", "found", code=3)  # a text less is not the same data
+
+
 def test_tune_reads_dev_data_with_the_kind_of_labels_of_the_data(run, tmp_path):
     (tmp_path / "data.xml").write_text(as_xml(ADDRESSES * 5))
     (tmp_path / "dev.jsonl").write_text(as_json(ADDRESSES).replace('[0, 2, "number"], ', ""))

@@ -280,7 +280,9 @@ def _against(run: EvaluateArguments, gold: str) -> tuple[Labelling, Labelling | 
     if label is not None and label not in kind.label_columns:
         raise click.UsageError("--label names a column of CoNLL-U; in other formats the label is the last one")
     columns = (kind.default_columns[0], label or kind.default_columns[-1]) if kind.columns else None
-    right, *others = [run.read(path, format_, columns) for path in (gold, run.data, run.compare) if path is not None]
+    right = run.read(gold, format_, columns)
+    layout = right.layout if right.layout and right.layout.span_labels else None  # one kind of labels for all spans
+    others = [run.read(path, format_, columns, layout) for path in (run.data, run.compare) if path is not None]
     first, *rest = [from_two_files(right, other) for other in others]
     return _grouped(run, first, right), rest[0] if rest else None
 

@@ -73,6 +73,7 @@ class Corpus:
     layout: Layout | None = None  # of the file, with what was found out about it
     remarks: tuple[str, ...] = ()  # for users, about how the file was read
     unlabelled: str = ""  # message about texts in JSON that have no labels
+    left_out: int = 0  # texts of the file without labels, where others have some
     # Rows [N, width] of floating-point numbers by name, which may be mapped from files; all finite.
     vectors: Mapping[str, np.ndarray] = field(default_factory=dict)
     tables: Mapping[Hashable, Lookup] = field(default_factory=dict)  # to look its words up in, by what they are made of
@@ -126,11 +127,13 @@ class CorpusBuilder:
 
     def __init__(self) -> None:
         self._parts: list[Corpus] = []
+        self._left_out = 0
         self._table: TableBuilder | None = None
         self._names: ColumnBuilder | None = None
 
     def add(self, part: Corpus) -> None:
         """Take one more part; one of blank lines alone has no columns yet, and is left out if others have."""
+        self._left_out += part.left_out
         if not part.positions:
             self._parts = self._parts or [part]
             return
@@ -169,6 +172,7 @@ class CorpusBuilder:
             )
         return replace(
             parts[0],
+            left_out=self._left_out,
             columns=columns,
             offsets=offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
             lines=np.concatenate([part.lines for part in parts]),

@@ -234,9 +234,9 @@ def document_parsers(
 _Packed: TypeAlias = tuple[Corpus, int, list[str], bool]  # a part, its bytes, its values of a column, has it labels
 
 
-def _labelled_texts(parts: Iterable[_Packed], name: str, remarks: list[str] | None) -> Iterator[_Packed]:
-    """Yield parts with labels, or all of them if none has any; add a remark that counts texts that are left out."""
-    waiting, left_out, found = list[_Packed](), 0, False
+def _labelled_texts(parts: Iterable[_Packed]) -> Iterator[_Packed]:
+    """Yield parts with labels, or all of them if none has any; of others, empty parts that count their texts."""
+    waiting, found = list[_Packed](), False
     for part in parts:
         if part[0].positions and not part[3]:
             waiting.append(part)
@@ -244,12 +244,10 @@ def _labelled_texts(parts: Iterable[_Packed], name: str, remarks: list[str] | No
             found |= bool(part[0].positions)
             yield part
         if found:
-            left_out += sum(one[0].sequences for one in waiting)
+            for corpus, size, *_ in waiting:
+                yield replace(corpus.span(0, 0), left_out=corpus.sequences), size, [], True
             waiting.clear()
     yield from waiting
-    if left_out and remarks is not None:
-        without = counted(left_out, "text without labels is left out", "texts without labels are left out")
-        remarks.append(f"warning: {name}: {without}")
 
 
 def packed_parts(
@@ -278,20 +276,23 @@ def packed_parts(
     parsers = (parse for parse in stream_parsers(path, format, columns, layout) if parse is not PAUSE)
     # More ahead than there are threads would only take memory.
     parts = map(packed_part, parsers) if workers is None else workers.stream(packed_part, parsers, workers.threads)
-    read = positions = returns = 0
+    read = positions = returns = left_out = 0
     last, seen = "", set[str]()
-    for corpus, size, values, _ in _labelled_texts(parts, display_name(path), remarks):
+    for corpus, size, values, _ in _labelled_texts(parts):
         for value in values:
             returns += value != last and value in seen
             seen.add(value)
             last = value
-        read, positions = read + size, positions + corpus.positions
+        read, positions, left_out = read + size, positions + corpus.positions, left_out + corpus.left_out
         yield corpus
         if progress is not None:
             progress(size)
     if not positions:
         reason = "only blank lines, comments or a header line" if read else "the file is empty"
         raise DataError(f"no data: {reason}", display_name(path))
+    if left_out and remarks is not None:
+        without = counted(left_out, "text without labels is left out", "texts without labels are left out")
+        remarks.append(f"warning: {display_name(path)}: {without}")
     if returns and remarks is not None:
         begin = counted(returns, "sequence begins", "sequences begin")
         returned = f"{begin} with a value of '{layout.sequence}' that an earlier sequence has, with others between them"

@@ -130,6 +130,9 @@ def from_two_files(gold: Corpus, predicted: Corpus) -> Labelling:
     """Take gold and predicted labels from the label columns of two corpora with the same positions."""
     for corpus in (one for one in (gold, predicted) if one.unlabelled):
         raise DataError(corpus.unlabelled, corpus.source)
+    if gold.left_out and predicted.sequences == gold.sequences + gold.left_out:
+        first, lines = predicted.lines[predicted.offsets[:-1]], gold.lines[gold.offsets[:-1]]
+        predicted = predicted.subset(np.flatnonzero(np.isin(first, lines)))
     if not np.array_equal(gold.offsets, predicted.offsets):
         shorter = min(gold.sequences, predicted.sequences)
         unequal = np.flatnonzero(gold.offsets[1 : shorter + 1] != predicted.offsets[1 : shorter + 1])
