@@ -264,6 +264,26 @@ def test_options_that_do_not_fit(run, model, options, message):
     assert message in result.stderr
 
 
+@pytest.mark.parametrize("text", ["Ann saw Paris today\nBob went\n", "7 Elm Rd in York\n"])
+def test_text_without_columns_needs_an_option(run, model, text):
+    path = model(as_json(ADDRESSES))
+    refused = run("tag", "-m", path, input=text, code=3).stderr
+    assert "expected " in refused and refused.endswith("; give --text if it is text without columns\n")
+    assert run("tag", "-m", path, "--text", input=text).stderr == ""
+    several = model("a x y A\nb y x B\n")
+    assert "--text" not in run("tag", "-m", several, input=text, code=3).stderr
+
+
+@pytest.mark.parametrize(
+    "text", [as_xml(ADDRESSES), as_json(ADDRESSES), "[\n{}]", '<?xml version="1.0"?>\n', "<a><s>x"]
+)
+def test_markup_taken_for_text_is_named(run, model, text):
+    path = model(as_json(ADDRESSES))
+    assert "its markup is labelled: leave out 'text' (--text)" in run("tag", "-m", path, "--text", input=text).stderr
+    for plain in ("<3 you\n", "[1] Popper\n", f"first line\n{text}"):
+        assert run("tag", "-m", path, "--text", input=plain).stderr == ""
+
+
 def test_a_model_of_several_columns_refuses_text(run, tmp_path, model):
     path = model("a\tx\tA\nb\ty\tB\n")
     assert "column" in run("tag", "-m", path, "--text", input="a b\n", code=3).stderr

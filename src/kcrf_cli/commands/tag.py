@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from kcrf_core.errors import DataError
 from kcrf_core.files import is_folder
 from kcrf_core.system import counted
 
@@ -271,11 +272,17 @@ def tag(run: TagArguments) -> None:
                 if opened:
                     parsers = _with_vectors(parsers, opened, display_name(data), workers)
                 stream.write(steps.frame[0])
-                for written in _tagged(parsers, steps, workers, missing, warned):
-                    if written is PAUSE:
-                        stream.flush()
-                    else:
-                        stream.write(written)
+                try:
+                    for written in _tagged(parsers, steps, workers, missing, warned):
+                        if written is PAUSE:
+                            stream.flush()
+                        else:
+                            stream.write(written)
+                except DataError as error:
+                    if run.text or len(fitted.encoding.columns) > 2 or ", expected " not in error.message:
+                        raise
+                    message = f"{error.message}; give --text if it is text without columns"
+                    raise DataError(message, error.path, error.line, settings=error.settings) from None
                 stream.write(steps.frame[1])
     for remark in missing_remarks(list(missing.items())):
         tell(remark)

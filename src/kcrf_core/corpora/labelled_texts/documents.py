@@ -29,6 +29,7 @@ LARGEST_DOCUMENT = 1 << 26  # bytes: a file of another kind must not fill the me
 
 # Characters that would end a value or a row of columns; U+FFFD takes their place there.
 _BREAKS = re.compile(r"[\0\t\r\n]")
+_MARKUP = re.compile(r'\s*(<\?xml|<\w[^<>]*>\s*(<|$)|\[?\s*\{\s*"|[\[{]\s*$)')  # a first line of XML or JSON
 
 Chunks = Iterable[bytes | Pause]
 
@@ -75,6 +76,7 @@ _FINDINGS = {
     "others": ("relation, attribute or note is ignored", "relations, attributes and notes are ignored"),
     "annotations": ("further annotation of a text is ignored", "further annotations of texts are ignored"),
     "files": ("file of another kind is not read", "files of other kinds are not read"),
+    "as text": ("file begins as XML or JSON, and its markup is labelled: leave out 'text'",) * 2,
     "rejected": ("text that was rejected or skipped is left out", "texts that were rejected or skipped are left out"),
 }
 
@@ -85,11 +87,9 @@ class Findings(Counter[str]):
     def remarks(self, name: str) -> tuple[str, ...]:
         """Return one line that lists the counts, if there are any."""
         found = [counted(self[key], *words) for key, words in _FINDINGS.items() if self[key]]
-        return (
-            Remark(
-                f"warning: {name}: {'; '.join(found)}", settings=["tokens"] * bool(self["cut"] or self["no tokens"])
-            ),
-        ) * bool(found)
+        about = {"tokens": self["cut"] or self["no tokens"], "text": self["as text"]}
+        settings = [setting for setting, count in about.items() if count]
+        return (Remark(f"warning: {name}: {'; '.join(found)}", settings),) if found else ()
 
 
 @dataclass(frozen=True)
@@ -258,6 +258,7 @@ def text_lines(chunks: Chunks, name: str) -> Iterator[tuple[int, str] | Pause]:
 def read_text(chunks: Chunks, name: str, findings: Findings) -> Iterator[Document | Pause]:
     """Yield each line of a text as a document without labels."""
     for item in text_lines(chunks, name):
+        findings["as text"] += item is not PAUSE and item[0] == 1 and bool(_MARKUP.match(item[1]))
         yield PAUSE if item is PAUSE else Document(item[1], item[0])
 
 
