@@ -284,6 +284,12 @@ def test_markup_taken_for_text_is_named(run, model, text):
         assert run("tag", "-m", path, "--text", input=plain).stderr == ""
 
 
+def test_one_file_of_lines_is_one_sequence(run, tmp_path):
+    (tmp_path / "new.ttx").write_text("title         | How\ntext          | Body\n" * 60)
+    said = run("train", "new.ttx", "--sigma2", "1", "--plain", "-o", "model.npz").stderr
+    assert "warning: all is one sequence" in said and "or is it one .ttx of many?" in said
+
+
 def test_a_model_of_several_columns_refuses_text(run, tmp_path, model):
     path = model("a\tx\tA\nb\ty\tB\n")
     assert "column" in run("tag", "-m", path, "--text", input="a b\n", code=3).stderr

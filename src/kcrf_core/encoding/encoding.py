@@ -371,7 +371,7 @@ class Encoding:
         elif self.unobserved is not None:
             out.append(f"warning: no label is '{self.unobserved}', which stands for labels that are not observed")
         if amount.sequences == 1 and amount.positions > 100:
-            missing = "are blank lines missing, or does a column tell sequences apart ('sequence')?"
+            missing = "are blank lines missing, does a column tell them apart ('sequence'), or is it one .ttx of many?"
             out.append(Remark(f"warning: all is one sequence; {missing}", settings=["sequence"]))
         if (Y := len(self.labels)) > MANY_LABELS:
             out.append(f"warning: {Y:,} labels: is the last column the label? Time grows by their square")
