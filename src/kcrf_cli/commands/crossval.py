@@ -19,23 +19,23 @@ from ..io import files
 from ..render import figures as render
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from kcrf_core.corpora import Corpus
     from kcrf_core.scoring import Judgement
-    from kcrf_core.selection import Journal, Plan, Task
+    from kcrf_core.selection import Found, Journal, Plan, Task
 
 
 MOST_LEFT_OUT = 20  # groups that are left out one at a time by default
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrossvalArguments:
+class FoldArguments:
+    """Arguments of commands that train models of folds and score them."""
+
     data: str
     output: str | None = options.output(
         "Results to write, as JSON; - for stdout. Default: none.", required=False, stdout=True
-    )
-    predictions: str | None = options.written(
-        "Write DATA with out-of-fold labels and probabilities. They are those of the best setting, for kcrf evaluate. "
-        "Default: none.",
-        common=True,
     )
     journal: str | None = options.written(
         "File that keeps finished fits, so that the same command continues an interrupted run. Default: the output "
@@ -47,6 +47,41 @@ class CrossvalArguments:
     held_out: options.HeldOutOptions
     stratify: bool = options.VALIDATION.switch(
         "Give all folds about the same share of every label. Default: random folds of equal size.",
+    )
+    jobs: int = options.COMPUTATION.count(
+        "Number of models that are trained at the same time; they share the cores. Default: 1.", 1
+    )
+    weighing: options.Weighing
+    vectors: tuple[tuple[str, str], ...]
+    engine: options.EngineOptions
+    json: bool
+    quiet: bool
+    verbose: bool = options.verbose("every training that is done")
+
+    def __post_init__(self) -> None:
+        """Refuse options that contradict each other, and files that cannot be written."""
+        engine = self.engine.choice() is not None
+        options.refuse(
+            (engine and self.jobs > 1, "--engine runs one training at a time: leave out --jobs"),
+            (self.json and self.output == "-", "--json and -o - both write to stdout: give one of them"),
+        )
+        inputs = (self.data, self.configuration.config, self.held_out.folds_file, *(path for _, path in self.vectors))
+        outputs = (getattr(self, name, None) for name in ("output", "journal", "predictions"))
+        files.check_outputs(outputs, *inputs)
+        if is_encoded(self.data):
+            about = "is encoded already, with a vocabulary and scaling that have seen the test folds: give text"
+            raise click.UsageError(f"{self.data} {about}")
+        beside = (self.folds, self.held_out.group, self.stratify) != (None, None, False)
+        twice = self.held_out.folds_file is not None and beside
+        options.refuse((twice, "--folds-file gives the folds: leave out --folds, --group and --stratify"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossvalArguments(FoldArguments):
+    predictions: str | None = options.written(
+        "Write DATA with out-of-fold labels and probabilities. They are those of the best setting, for kcrf evaluate. "
+        "Default: none.",
+        common=True,
     )
     grid: tuple[str, ...] = options.VALIDATION.option(
         "Values to try for an option (degree=1,2,3) or a path of the configuration (training.sigma2=1,10). Repeated, "
@@ -64,10 +99,6 @@ class CrossvalArguments:
         "K",
         type=click.IntRange(min=2),
     )
-    jobs: int = options.COMPUTATION.count(
-        "Number of models that are trained at the same time; they share the cores. Default: 1.",
-        1,
-    )
     only_fold: tuple[int, ...] = options.VALIDATION.option(
         "Number of a fold, from 0: train it alone for --journal and print no scores. Other folds can be trained at the "
         "same time elsewhere, with journals of their own; joined by cat, these give all scores. Can be repeated. "
@@ -79,29 +110,6 @@ class CrossvalArguments:
     details: bool = options.OUTPUT.switch(
         "Print the confusion matrix and the reliability curve of all folds together, too. Default: scores by label.",
     )
-    weighing: options.Weighing
-    vectors: tuple[tuple[str, str], ...]
-    engine: options.EngineOptions
-    json: bool
-    quiet: bool
-    verbose: bool = options.verbose("every training that is done")
-
-    def __post_init__(self) -> None:
-        """Refuse options that contradict each other, and files that cannot be written."""
-        engine = self.engine.choice() is not None
-        options.refuse(
-            (engine and self.jobs > 1, "--engine runs one training at a time: leave out --jobs"),
-            (self.json and self.output == "-", "--json and -o - both write to stdout: give one of them"),
-            (bool(self.only_fold) and not self.journal, "--only-fold keeps its results in a --journal: give a FILE"),
-        )
-        inputs = (self.data, self.configuration.config, self.held_out.folds_file, *(path for _, path in self.vectors))
-        files.check_outputs((self.output, self.journal, self.predictions), *inputs)
-        if is_encoded(self.data):
-            about = "is encoded already, with a vocabulary and scaling that have seen the test folds: give text"
-            raise click.UsageError(f"{self.data} {about}")
-        beside = (self.folds, self.held_out.group, self.stratify) != (None, None, False)
-        twice = self.held_out.folds_file is not None and beside
-        options.refuse((twice, "--folds-file gives the folds: leave out --folds, --group and --stratify"))
 
 
 @options.command(CrossvalArguments)
@@ -126,80 +134,29 @@ def crossval(run: CrossvalArguments) -> None:
     import numpy as np
 
     from kcrf_core.corpora import named_layout
-    from kcrf_core.encoding import column_names, described
-    from kcrf_core.scoring import Decision, JudgementOptions, judge
-    from kcrf_core.selection import (
-        Division,
-        base_seed,
-        make_plan,
-        make_settings,
-        out_of_fold,
-        parse_grid,
-        run_plan,
-        summarise,
-        task_count,
-    )
-    from kcrf_core.training import groups_of, open_engine
+    from kcrf_core.scoring import JudgementOptions, judge
+    from kcrf_core.selection import out_of_fold, parse_grid, summarise, task_count
 
-    from ..io.progress import progress
     from ..render import crossval_text
 
-    output, folds_file, group = run.output, run.held_out.folds_file, run.held_out.group
-    threads, chosen, source = run.engine.threads, run.configuration.chosen, run.configuration.source
-    tell, points, inner_folds = files.unless(run.quiet), parse_grid(run.grid), run.inner_folds
+    output, tell, points, inner_folds = run.output, files.unless(run.quiet), parse_grid(run.grid), run.inner_folds
+    options.refuse((run.only_fold and not run.journal, "--only-fold keeps its results in a --journal: give a FILE"))
     if inner_folds is not None or run.nested:
         inner_folds = inner_folds or run.folds or options.DEFAULT_FOLDS
         options.refuse((not points, "--nested chooses among settings, and there is only one: give a --grid"))
-    settings = make_settings(points, chosen)
-    raw = files.load_config(run.configuration)
-    configs = [described(raw, setting.options, source) for setting in settings]  # mistakes come before any reading
-    decoders = {each.training.decode for each in configs}
-    decision = run.weighing.decision("viterbi" if "viterbi" in decoders else None)
-    if any(each.unobserved is not None for each in configs):
-        raise ConfigError(f"{source}: folds can only be judged by labels that are observed: leave out 'unobserved'")
-    layout = configs[0].columns, configs[0].layout
-    corpus = files.read_data(run.data, run.format, *layout, threads, run.quiet, run.vectors)
-    numbers = files.fold_numbers(folds_file, corpus)
-    seed, folds, groups = base_seed(raw, chosen), run.folds or options.DEFAULT_FOLDS, None
-    if group is not None:
-        groups = groups_of(corpus, group, column_names(configs[0], corpus))
-        if run.folds is None and 2 <= (number := len(set(groups.tolist()))) <= MOST_LEFT_OUT:
-            folds, inner_folds = number, inner_folds and (run.inner_folds or max(2, min(inner_folds, number - 1)))
-            tell(f"one fold for each of the {number} groups (--folds K for fewer)")
-    division = Division(folds, group, numbers, run.stratify, inner_folds, seed, run.held_out.block)
-    weighed = Decision(None, decision.cost)  # a model says how it decodes
-    plan = make_plan(corpus, raw, source, settings, division, weighed, tell)
+    plan, corpus, groups, about = make_folds(run, points, inner_folds)
     if run.only_fold:
         unknown = [k for k in run.only_fold if k >= len(plan.folds)]
         options.refuse((bool(unknown), f"there is no fold {max(run.only_fold)}: there are 0 to {len(plan.folds) - 1}"))
         plan = replace(plan, folds=tuple(plan.folds[k] for k in sorted({*run.only_fold})))
-    with (
-        ExitStack() as last,
-        _kept(plan, run.journal, output, run.quiet) as kept,
-        open_engine(run.engine.choice(), threads=threads, memory=run.engine.memory, tell=tell) as workers,
-        progress(run.quiet or run.verbose, "trainings", task_count(plan)) as moved,
-    ):
-
-        def done(task: Task) -> None:
-            if run.verbose:
-                tell(f"  done: {plan.describe(task)}")
-            moved(1, plan.describe(task))
-
-        found, picked = run_plan(plan, run.jobs, threads, run.engine.memory, kept, done, workers)
+    with ExitStack() as last, trained(run, plan) as (found, picked):
         if run.only_fold:
             tell(f"{counted(task_count(plan), 'training is', 'trainings are')} in {run.journal}")
             return
-        by_sequence = "file" if folds_file is not None else "group" if group is not None else "sequence"
-        about = {
-            "divided_by": by_sequence if plan.blocks is None else "block",
-            "stratified": run.stratify,
-            "seed": seed,
-            "options": run.configuration.typed | ({"cost": dict(decision.cost)} if decision.cost else {}),
-            "grid": points,
-        }
-        results = summarise(plan, found, picked, about)
+        results = summarise(plan, found, picked, {**about, "grid": points})
         labelling, fold_names = out_of_fold(plan, found, picked or [results["best"]] * len(plan.folds))
-        metric = configs[0].training.metric
+        config = plan.config(0)
+        metric = config.training.metric
         wanted = JudgementOptions(scheme=plan.scheme, metric=None if metric == "auto" else metric)
         of_positions = None if groups is None else np.repeat(groups, np.diff(corpus.offsets))
         pooled = judge(replace(labelling, groups=of_positions), None, wanted)
@@ -208,10 +165,73 @@ def crossval(run: CrossvalArguments) -> None:
             tell(pooled.trained_on.text("the training data of their fold, too"))
         last.callback(_print, run, results, pooled)  # even if a file cannot be written
         if run.predictions is not None:
-            written = named_layout(run.data, named_layout(run.predictions, configs[0].layout))
+            written = named_layout(run.data, named_layout(run.predictions, config.layout))
             files.write_out(crossval_text.predictions(corpus, written, labelling, fold_names), run.predictions)
         if output not in (None, "-"):
             files.write_out(render.as_json(results), output)
+
+
+def make_folds(
+    run: FoldArguments, points: dict[str, list[Any]], inner_folds: int | None = None
+) -> tuple[Plan, Corpus, np.ndarray | None, dict[str, Any]]:
+    """Return the plan for a grid, the data as it was read, groups [S] of sequences, and entries for the results."""
+    from kcrf_core.encoding import column_names, described
+    from kcrf_core.scoring import Decision
+    from kcrf_core.selection import Division, base_seed, make_plan, make_settings
+    from kcrf_core.training import groups_of
+
+    folds_file, group = run.held_out.folds_file, run.held_out.group
+    chosen, source, tell = run.configuration.chosen, run.configuration.source, files.unless(run.quiet)
+    settings, raw = make_settings(points, chosen), files.load_config(run.configuration)
+    configs = [described(raw, setting.options, source) for setting in settings]  # mistakes come before any reading
+    decoders = {each.training.decode for each in configs}
+    decision = run.weighing.decision("viterbi" if "viterbi" in decoders else None)
+    if any(each.unobserved is not None for each in configs):
+        raise ConfigError(f"{source}: folds can only be judged by labels that are observed: leave out 'unobserved'")
+    layout = configs[0].columns, configs[0].layout
+    corpus = files.read_data(run.data, run.format, *layout, run.engine.threads, run.quiet, run.vectors)
+    numbers = files.fold_numbers(folds_file, corpus)
+    seed, folds, groups = base_seed(raw, chosen), run.folds or options.DEFAULT_FOLDS, None
+    if group is not None:
+        groups = groups_of(corpus, group, column_names(configs[0], corpus))
+        if run.folds is None and 2 <= (number := len(set(groups.tolist()))) <= MOST_LEFT_OUT:
+            wanted = getattr(run, "inner_folds", None)
+            folds, inner_folds = number, inner_folds and (wanted or max(2, min(inner_folds, number - 1)))
+            tell(f"one fold for each of the {number} groups (--folds K for fewer)")
+    division = Division(folds, group, numbers, run.stratify, inner_folds, seed, run.held_out.block)
+    weighed = Decision(None, decision.cost)  # a model says how it decodes
+    plan = make_plan(corpus, raw, source, settings, division, weighed, tell)
+    by_sequence = "file" if folds_file is not None else "group" if group is not None else "sequence"
+    about = {
+        "divided_by": by_sequence if plan.blocks is None else "block",
+        "stratified": run.stratify,
+        "seed": seed,
+        "options": run.configuration.typed | ({"cost": dict(decision.cost)} if decision.cost else {}),
+    }
+    return plan, corpus, groups, about
+
+
+@contextmanager
+def trained(run: FoldArguments, plan: Plan) -> Iterator[tuple[Found, tuple[int, ...]]]:
+    """Yield the results of all trainings, as `run_plan` does; the journal is kept until they are written."""
+    from kcrf_core.selection import run_plan, task_count
+    from kcrf_core.training import open_engine
+
+    from ..io.progress import progress
+
+    tell, engine = files.unless(run.quiet), run.engine
+    with (
+        _kept(plan, run.journal, run.output, run.quiet) as kept,
+        open_engine(engine.choice(), threads=engine.threads, memory=engine.memory, tell=tell) as workers,
+        progress(run.quiet or run.verbose, "trainings", task_count(plan)) as moved,
+    ):
+
+        def done(task: Task) -> None:
+            if run.verbose:
+                tell(f"  done: {plan.describe(task)}")
+            moved(1, plan.describe(task))
+
+        yield run_plan(plan, run.jobs, engine.threads, engine.memory, kept, done, workers)
 
 
 def _print(run: CrossvalArguments, results: dict[str, Any], pooled: Judgement) -> None:

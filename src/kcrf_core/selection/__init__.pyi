@@ -1,6 +1,7 @@
 from .arena import Outcome as Outcome
 from .cross_validation import (
     Division as Division,
+    Found as Found,
     Plan as Plan,
     Task as Task,
     base_seed as base_seed,
