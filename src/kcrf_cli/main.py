@@ -162,6 +162,7 @@ GROUPS = {
         "tune": "Find a configuration.",
         "crossval": "Cross-validate, over a grid if wanted.",
         "audit": "Find doubtful labels.",
+        "curve": "Show what more data would bring.",
         "inspect": "Show the contents of a model, basis or dataset.",
     },
     "Large data": {

@@ -66,7 +66,7 @@ class FoldArguments:
             (self.json and self.output == "-", "--json and -o - both write to stdout: give one of them"),
         )
         inputs = (self.data, self.configuration.config, self.held_out.folds_file, *(path for _, path in self.vectors))
-        outputs = (getattr(self, name, None) for name in ("output", "journal", "predictions"))
+        outputs = (getattr(self, name, None) for name in ("output", "journal", "predictions", "plot"))
         files.check_outputs(outputs, *inputs)
         if is_encoded(self.data):
             about = "is encoded already, with a vocabulary and scaling that have seen the test folds: give text"
@@ -172,7 +172,7 @@ def crossval(run: CrossvalArguments) -> None:
 
 
 def make_folds(
-    run: FoldArguments, points: dict[str, list[Any]], inner_folds: int | None = None
+    run: FoldArguments, points: dict[str, list[Any]], inner_folds: int | None = None, halved: bool = False
 ) -> tuple[Plan, Corpus, np.ndarray | None, dict[str, Any]]:
     """Return the plan for a grid, the data as it was read, groups [S] of sequences, and entries for the results."""
     from kcrf_core.encoding import column_names, described
@@ -198,7 +198,7 @@ def make_folds(
             wanted = getattr(run, "inner_folds", None)
             folds, inner_folds = number, inner_folds and (wanted or max(2, min(inner_folds, number - 1)))
             tell(f"one fold for each of the {number} groups (--folds K for fewer)")
-    division = Division(folds, group, numbers, run.stratify, inner_folds, seed, run.held_out.block)
+    division = Division(folds, group, numbers, run.stratify, inner_folds, seed, run.held_out.block, halved)
     weighed = Decision(None, decision.cost)  # a model says how it decodes
     plan = make_plan(corpus, raw, source, settings, division, weighed, tell)
     by_sequence = "file" if folds_file is not None else "group" if group is not None else "sequence"

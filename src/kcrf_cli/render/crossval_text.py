@@ -80,6 +80,25 @@ def table(results: dict[str, Any]) -> str:
     return text
 
 
+def curve(results: dict[str, Any]) -> str:
+    """Return a line for each size of a learning curve, and a line for each amount of data to expect a score of."""
+    measure, sizes, rows, lines = results["judged_by"], results["sizes"], [], []
+    factor, digits = (1, 4) if measure == "log_loss" else (100, 2)
+    for number, size in enumerate(sizes):
+        part = f"1/{2 ** (len(sizes) - 1 - number)}" if size is not sizes[-1] else "all"
+        gain = f"{factor * (size['mean'] - sizes[number - 1]['mean']):+.{digits}f}" if number else ""
+        spread = f"{_figure(measure, size['mean'])} ± {_figure(measure, size['deviation'])}"
+        rows.append([part, f"{size['units']:,.0f}", f"{size['positions']:,.0f}", spread, gain])
+    for one in results["forecasts"]:
+        gains = [factor * (one[key] - sizes[-1]["mean"]) for key in ("mean", "low", "high")]
+        shown_digits = 1 if digits == 2 and gains[2] - gains[1] >= 0.5 else digits
+        gain, low, high = (f"{round(value, shown_digits) + 0.0:+.{shown_digits}f}" for value in gains)  # no -0.0
+        times, title = {2: "twice", 4: "four times"}[one["times"]], TITLES[measure].replace(" %", " points")
+        lines.append(f"{times} the data: about {gain} {title} ({low.lstrip('+')} to {high.lstrip('+')})")
+    lines.append(f"in brackets: {100 * results['level']:.0f} % intervals, for the same test folds")
+    return "\n".join([render.table(["part", results["unit"], "positions", TITLES[measure], "gain"], rows), *lines])
+
+
 def _spreads(entry: dict[str, Any], measures: list[str]) -> list[str]:
     return [f"{_figure(m, entry[m]['mean'])} ± {_figure(m, entry[m]['deviation'])}" for m in measures]
 

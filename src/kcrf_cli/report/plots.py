@@ -56,6 +56,27 @@ def residual_curves(path: str, curves: Mapping[str, np.ndarray]) -> None:
     save(figure, path)
 
 
+def learning_curve(path: str, results: Mapping[str, Any]) -> None:
+    """Draw scores against the amount of training data, with those to expect of more."""
+    figure, axes = _figure()
+    factor, unit = (1, "") if results["judged_by"] == "log_loss" else (100, ", %")
+    sizes, forecasts, level = results["sizes"], results["forecasts"], f"{100 * results['level']:.0f} % interval"
+    amounts, means = [size["units"] for size in sizes], [factor * size["mean"] for size in sizes]
+    ahead = [amounts[-1] * times for times in (1, *(one["times"] for one in forecasts))]
+    low, middle, high = ([means[-1], *(factor * one[key] for one in forecasts)] for key in ("low", "mean", "high"))
+    for number, scores in enumerate(zip(*(size["folds"] for size in sizes), strict=True)):
+        axes.plot(amounts, np.multiply(factor, scores), color="0.75", lw=0.7, label=None if number else "folds")
+    axes.plot(amounts, means, f"{MARKS[0]}-", color=COLOURS[0], ms=4, label="mean over folds")
+    axes.fill_between(ahead, low, high, color=COLOURS[1], alpha=0.2, lw=0, label=level)
+    axes.plot(ahead, middle, f"{MARKS[1]}--", color=COLOURS[1], ms=4, markevery=slice(1, None), label="to expect")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(amounts + ahead[1:], [f"{amount:,.0f}" for amount in amounts + ahead[1:]], minor=False)
+    axes.set(title="Learning curve", xlabel=f"{results['unit']} to train on", ylabel=f"{results['metric']}{unit}")
+    axes.grid(True, alpha=0.3, lw=0.5)
+    axes.legend(edgecolor="none", framealpha=0.6)
+    save(figure, path)
+
+
 def transitions(path: str, labels: Sequence[str], edges: Edges) -> None:
     """Draw weights of pairs of labels, and of first and last labels, as shades; forbidden pairs are hatched."""
     Y = len(labels)

@@ -12,6 +12,7 @@ from .cross_validation import (
     summarise as summarise,
     task_count as task_count,
 )
+from .curves import extrapolate as extrapolate, learning_curve as learning_curve
 from .evidence import IMPROBABLE as IMPROBABLE
 from .grid import Setting as Setting, make_settings as make_settings, parse_grid as parse_grid
 from .journal import Journal as Journal

@@ -54,6 +54,7 @@ from ..scoring import (
 from ..system import Budget, Whole, Workers, available_threads, offsets_of, piece_rows, sequence_rows
 from ..training import (
     FEW_WHOLE,
+    LEAST_TRAINED,
     Blocks,
     HoldOut,
     Units,
@@ -86,6 +87,7 @@ class Division:
     inner: int | None = None  # number of inner folds, for nested selection
     seed: int = 0
     block: int | None = None  # positions of a block; None: whole sequences, and blocks of a few long ones
+    halved: bool = False  # training parts are halved again and again, for a learning curve
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ class Fold:
     test: np.ndarray  # numbers of sequences, or of blocks
     inner: tuple[np.ndarray, ...] = ()  # test parts of the inner folds
     groups: tuple[str, ...] = ()  # in the order of the data, where groups are kept together
+    nested: tuple[np.ndarray, ...] = ()  # training parts of a learning curve, each within the next, the last one whole
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,8 @@ class Plan:
     def parts(self, task: Task) -> tuple[np.ndarray, np.ndarray]:
         """Return the sequences or blocks to train on and to judge by."""
         fold = self.folds[task.fold]
+        if task.size is not None:
+            return fold.nested[task.size], fold.test
         rest = np.setdiff1d(np.arange(self.units), fold.test)
         if task.inner is None:
             return rest, fold.test
@@ -185,7 +190,9 @@ class Plan:
     def describe(self, task: Task) -> str:
         inner = "" if task.inner is None else f", inner fold {task.inner}"
         setting = "" if len(self.settings) == 1 else f", {self.settings[task.setting].name}"
-        return f"fold {self.folds[task.fold].name}{inner}{setting}"
+        fold = self.folds[task.fold]
+        size = "" if task.size is None else f", trained on {len(fold.nested[task.size]):,}"
+        return f"fold {fold.name}{inner}{setting}{size}"
 
 
 @dataclass(frozen=True)
@@ -193,6 +200,7 @@ class Task:
     setting: int
     fold: int
     inner: int | None = None
+    size: int | None = None  # number of a nested training part, for a learning curve
 
 
 def make_plan(
@@ -247,7 +255,13 @@ def make_plan(
             units.check(rest, division.inner, divided.source, f"inner folds without fold {name}")
             inner = units.dealt(rest, division.inner, [seed, 3, f])
         own = tuple(dict.fromkeys(groups[s] for s in test.tolist())) if groups else ()
-        folds.append(Fold(_group_name(own) if own else name, test, tuple(inner), own))
+        nested = units.halved(np.setdiff1d(everything, test), [seed, 4, f]) if division.halved else ()
+        folds.append(Fold(_group_name(own) if own else name, test, tuple(inner), own, nested))
+    if division.halved:
+        if (common := min(len(fold.nested) for fold in folds)) < 3:
+            given = f"{len(folds[0].nested[-1]):,} {'sequences' if blocks is None else 'blocks'} to train on"
+            raise DataError(f"{given} are too few: a learning curve needs {4 * LEAST_TRAINED}", corpus.source)
+        folds = [replace(fold, nested=fold.nested[-common:]) for fold in folds]
     if groups:
         folds.sort(key=lambda fold: int(fold.test[0]))
     return Plan(corpus, raw, source, settings, tuple(folds), decision, blocks, hashes)
@@ -525,15 +539,16 @@ def finished(plan: Plan, journal: Journal) -> int:
     """Count the trainings of the plan that the journal has."""
     data = corpus_digest(plan.corpus)
     outer = [Task(s, f) for s in range(len(plan.settings)) for f in range(len(plan.folds))]
-    tasks = {*_first_tasks(plan), *outer}
-    return sum(journal.get(task_key(plan, data, task)) is not None for task in tasks)
+    keys = {task_key(plan, data, task) for task in [*_first_tasks(plan), *outer]}
+    return sum(journal.get(key) is not None for key in keys)
 
 
 def _first_tasks(plan: Plan) -> list[Task]:
     """List every setting on every fold; for nested selection on the inner folds, which decide the rest."""
     settings, folds = range(len(plan.settings)), list(enumerate(plan.folds))
     if not plan.nested:
-        return [Task(s, f) for s in settings for f, _ in folds]
+        sizes = range(len(plan.folds[0].nested)) or [None]
+        return [Task(s, f, None, size) for s in settings for size in sizes for f, _ in folds]
     return [Task(s, f, i) for f, fold in folds for s in settings for i in range(len(fold.inner))]
 
 

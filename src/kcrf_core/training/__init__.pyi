@@ -9,6 +9,7 @@ from .dev import DevReport as DevReport
 from .engines import open_engine as open_engine
 from .held_out import (
     FEW_WHOLE as FEW_WHOLE,
+    LEAST_TRAINED as LEAST_TRAINED,
     SEQUENCES as SEQUENCES,
     Blocks as Blocks,
     HoldOut as HoldOut,

@@ -24,6 +24,7 @@ LEAST_POSITIONS = 10  # to fit on or to judge by
 HANDFUL = 10  # fewer units are too few to choose by without a warning
 FEW_WHOLE = 5  # sequences from which on whole ones are held out
 LEAST_UNITS = 20  # of a sample; where they are too long for it, it has a part of each
+LEAST_TRAINED, MOST_SIZES = 8, 6  # sequences or blocks of the smallest part of a learning curve; number of its sizes
 
 # Digits after the point of log p and of a metric that are compared; rounding errors are smaller by far.
 DIGITS = 7
@@ -228,6 +229,16 @@ class Units:
         np.add.at(totals, unit, self.contents[which])
         fold_of = deal(totals, count, rng)[unit]
         return [which[fold_of == fold] for fold in range(count)]
+
+    def halved(self, which: np.ndarray, seed: Sequence[int]) -> tuple[np.ndarray, ...]:
+        """Return parts of the sequences numbered `which`, each half of the next; the last one has all of them.
+
+        Units enter one after another, in random order, and the last one of a part perhaps not as a whole.
+        """
+        units, unit = np.unique(self.of_sequence[which], return_inverse=True)
+        order = which[np.argsort(np.random.default_rng(list(seed)).permutation(len(units))[unit], kind="stable")]
+        sizes = [len(which) >> halvings for halvings in range(MOST_SIZES)]
+        return tuple(np.sort(order[:size]) for size in reversed(sizes) if size >= LEAST_TRAINED or size == len(which))
 
     def count(self, which: np.ndarray) -> int:
         return len(np.unique(self.of_sequence[which]))
