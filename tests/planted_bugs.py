@@ -62,6 +62,18 @@ BUGS = [
         "cli/test_evaluate.py::test_options_that_contradict_each_other",
     ),
     Bug(
+        "kcrf_cli/commands/guarantee.py",
+        "round(1 - run.sets, 12)",
+        "run.sets",
+        "cli/test_guarantee.py",
+    ),
+    Bug(
+        "kcrf_core/scoring/guarantees.py",
+        "level * (items.sequences + 1) - 1 + 1e-12",
+        "level * items.sequences + 1e-12",
+        "core/test_guarantees.py",
+    ),
+    Bug(
         "kcrf_cli/commands/export.py",
         'if program != "runtime":',
         'if program == "runtime":',

@@ -163,6 +163,7 @@ GROUPS = {
         "crossval": "Cross-validate, over a grid if wanted.",
         "audit": "Find doubtful labels.",
         "curve": "Show what more data would bring.",
+        "guarantee": "Find thresholds for review and for sets of labels.",
         "inspect": "Show the contents of a model, basis or dataset.",
     },
     "Large data": {

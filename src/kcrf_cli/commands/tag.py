@@ -84,6 +84,13 @@ class TagArguments:
     novelty: bool = options.switch(
         "Add a column novelty=R, from 0 to 1: the part of the position that the model's pivots leave unexplained."
     )
+    review: bool = options.switch(
+        "Add a column review=yes or review=no: positions to review, by the threshold that `kcrf guarantee` stored."
+    )
+    sets: bool = options.switch(
+        "Add a column set=LABEL|LABEL with the labels that are possible, by the threshold that `kcrf guarantee` stored."
+    )
+    max_set: int = options.count("With --sets: write * for sets of more than N labels. Default: 5.", 5)
     explain: int | None = options.option(
         "Under each position print the K features, conjunctions and transitions that speak most for its label, and K "
         "that speak against it, compared with the gold label, or with the second-best label where it is right; for a "
@@ -129,9 +136,18 @@ class TagArguments:
                 "--free is the mark of missing labels for --force: give --force, too",
             ),
         )
+        if self.review or self.sets:
+            others = [*self.given("force", "nbest", "decode", "scheme"), *map(options.flag, self.rules.typed)]
+            others += ["--span-bonus"] * (self.span_bonus is not None) + ["--lag"] * (self.lag is not None)
+            for option in others + ["--cost"] * bool(self.weighing.cost) + ["--no-rules"] * self.rules.no_rules:
+                message = f"labels would not be those of `kcrf guarantee`: leave out {option}, or --review and --sets"
+                raise click.UsageError(message)
         for option in self.given("lag", "force", "format") if self.text else ():
             raise click.UsageError(f"{option} is for files of columns: it does not go with --text")
-        more = self.given("marginals", "sequence_probability", "nbest", "novelty", "explain", "json_lines", "lag")
+        more = self.given(
+            *("marginals", "sequence_probability", "nbest", "novelty", "explain", "json_lines", "lag", "sets"),
+            *(["review"] if self.to == "xml" else []),
+        )
         for option in more if self.to != "columns" else ():
             raise click.UsageError(f"--to {self.to} writes labelled parts alone: it does not go with {option}")
         blank = self.rules.typed.get("when_impossible") == "blank"
@@ -160,6 +176,7 @@ class TagArguments:
     def more_columns(self) -> list[str]:
         """Names of columns before those of --marginals."""
         given = {"novelty": self.novelty, "probability": self.sequence_probability}
+        given |= {"review": self.review, "set": self.sets}
         return [name for name, wanted in given.items() if wanted]
 
     def wishes(self, model: Model) -> Wishes:
@@ -189,6 +206,8 @@ class TagArguments:
             explain_errors=self.explain_errors,
             costs=costs,
             rules=self.rules.of(model),
+            review=self.review,
+            sets=self.max_set if self.sets else None,
         )
 
     def free_mark(self, model: Model) -> str | None:
@@ -452,7 +471,7 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
     from kcrf_core.model import CorpusPart, Decoder, given_labels
 
     from ..render.labelled_text import JsonPartWriter, XmlPartWriter
-    from ..render.tagged import ColumnWriter, JsonWriter, LabelWriter, NBestWriter
+    from ..render.tagged import SET_SEPARATOR, ColumnWriter, JsonWriter, LabelWriter, NBestWriter
 
     labels, marginals, free = model.labels, run.marginals, run.free_mark(model)
     decoder = Decoder(model, wishes, tell)
@@ -460,10 +479,12 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
     blank = rules is not None and rules.config.when_impossible == "blank"
     if blank and not run.json_lines:
         labels = (*labels, BLANK)
-    columns = ("marginals", "sequence_probability", "nbest", "novelty", "explain")
+    columns = ("marginals", "sequence_probability", "nbest", "novelty", "explain", "review", "sets")
     more = [*run.given(*columns)]
     if more and not format_.takes_columns and not run.json_lines:
         raise click.UsageError(f"{format_.title} has no column for {more[0]}: give --json-lines, too")
+    if run.sets and not run.json_lines and any(SET_SEPARATOR in label for label in labels):
+        raise click.UsageError(f"labels of the model contain {SET_SEPARATOR}: give --json-lines for --sets")
 
     def writer(parsed: ParsedBlock) -> Writer:
         if run.to != "columns":

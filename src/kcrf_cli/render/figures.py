@@ -58,6 +58,23 @@ def decoder_text(decode: str, span_bonus: float = 0.0) -> str:
     return DECODERS[decode] + (f" with a bonus of {span_bonus:g} for each span" if span_bonus else "")
 
 
+def guarantee_text(one: Mapping[str, Any]) -> str:
+    """Return what a threshold guarantees, and what it does to the data that it was found with, where that is known."""
+    of, share = f"{one['of']}s", f"at most {100 * one['level']:g} % of the"
+    out = {
+        "risk": f"{share} {of} are wrong and not marked, in expectation",
+        "among-unmarked": f"{share} {of} that are not marked are wrong, with probability 0.9",
+        "sets": f"{share} labels lie outside their sets, in expectation",
+    }[one["kind"]] + f" (threshold {one['threshold']:.6g}, by {counted(one['sequences'], 'sequence')})"
+    if "mean_size" in one:
+        out += f"\nhere: sets of {one['mean_size']:.2f} labels on average; {percent(one['risk'])} % lie outside"
+    if "marked" in one:
+        marked = f"{one['marked']:,} of {one['items']:,} {of} ({percent(one['marked'] / one['items'])} %)"
+        every, left, among = (percent(one[name]) for name in ("wrong", "risk", "among_unmarked"))
+        out += f"\nhere: {marked} would be marked; {every} % are wrong, {left} % unmarked, {among} % of the unmarked"
+    return out
+
+
 def training_figures(
     report: Report, model: Model, data: Corpus | Dataset, path: str, began: float,
     calibrated: CalibrationReport | None = None,

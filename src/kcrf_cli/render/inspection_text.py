@@ -9,7 +9,7 @@ from kcrf_core.encoding import window_text
 from kcrf_core.model import strongest_edges
 from kcrf_core.system import counted, size_text
 
-from .figures import DECODERS, UNKNOWN_GAP, certificate_text, decoder_text, percent, table
+from .figures import DECODERS, UNKNOWN_GAP, certificate_text, decoder_text, guarantee_text, percent, table
 from .visible import shown
 
 WIDEST_TABLE = 12  # labels whose transitions fit a terminal; of more the strongest are listed
@@ -75,6 +75,7 @@ def _head(found: dict[str, Any], path: str) -> str:
         if "calibration" in found:
             sharpness = found["calibration"]["sharpness"]
             lines.append(f"calibrated: scores times {sharpness:.4g}, with an offset for each label")
+        lines += [f"guarantee: {guarantee_text(one)}" for one in found.get("guarantees", {}).values()]
         lines += _training(found.get("training"))
     config = found.get("config")
     training = config.get("training") if isinstance(config, dict) else None

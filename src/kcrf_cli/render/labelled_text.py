@@ -24,6 +24,7 @@ from .tagged import Writer
 _NAME = re.compile(r"(?!(?i:xml)|part$)[A-Za-z_][A-Za-z0-9_.-]*")
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
+Places = Sequence[tuple[int, int]]  # of tokens
 Part = tuple[int, int, str]  # begin and end of a part, and its label
 
 
@@ -40,10 +41,12 @@ class PartWriter(Writer):
         for first, last in pairwise(decoded.offsets.tolist()):
             text, places = next(self._with_tokens(out))
             found = self._parts(decoded.labels[first:last])
-            out.append(self.written(text, places, [(places[a][0], places[b - 1][1], name) for a, b, name in found]))
+            parts = [(places[a][0], places[b - 1][1], name) for a, b, name in found]
+            marked = None if decoded.review is None else np.flatnonzero(decoded.review[first:last]).tolist()
+            out.append(self.written(text, places, parts, None if marked is None else [places[t] for t in marked]))
         return "".join(out).encode()
 
-    def _with_tokens(self, out: list[str]) -> Iterator[tuple[str, Sequence[tuple[int, int]]]]:
+    def _with_tokens(self, out: list[str]) -> Iterator[tuple[str, Places]]:
         """Yield the texts that have tokens, and write those before them."""
         for (text, places), keys in self._waiting:
             self.keys = keys
@@ -71,18 +74,20 @@ class PartWriter(Writer):
         return "".join(out).encode()
 
     @abstractmethod
-    def written(self, text: str, places: Sequence[tuple[int, int]], parts: Sequence[Part]) -> str:
-        """Return a text with its parts."""
+    def written(self, text: str, places: Places, parts: Sequence[Part], review: Places | None = None) -> str:
+        """Return a text with its parts, and the tokens to review where they are asked for."""
 
 
 class JsonPartWriter(PartWriter):
     """Writes an object on one line for each text, with keys such as `id` of the object that it comes from."""
 
-    def written(self, text: str, places: Sequence[tuple[int, int]], parts: Sequence[Part]) -> str:
+    def written(self, text: str, places: Places, parts: Sequence[Part], review: Places | None = None) -> str:
         out: dict[str, object] = {"text": text}
         if list(places) != tokens(text, None):
             out["tokens"] = [{"text": text[begin:end], "start": begin, "end": end} for begin, end in places]
         out["spans"] = [{"start": begin, "end": end, "label": label} for begin, end, label in parts]
+        if review is not None:
+            out["review"] = [{"start": begin, "end": end} for begin, end in review]
         if self._finder is None:
             out["span_labels"] = NAMES
         return json.dumps(out | dict(self.keys), ensure_ascii=False) + "\n"
@@ -97,7 +102,7 @@ class XmlPartWriter(PartWriter):
         attribute = f' span-labels="{IOB2}"' if detect_scheme(labels) else ""
         return f'<?xml version="1.0" encoding="UTF-8"?>\n<dataset{attribute}>\n'.encode(), b"</dataset>\n"
 
-    def written(self, text: str, places: Sequence[tuple[int, int]], parts: Sequence[Part]) -> str:
+    def written(self, text: str, places: Places, parts: Sequence[Part], review: Places | None = None) -> str:
         text, at, out = _NOT_IN_XML.sub(lambda found: " " if found.group().isspace() else "\ufffd", text), 0, []
         for begin, end, label in parts:
             named = _NAME.fullmatch(label)

@@ -1,6 +1,7 @@
 """Output of `kcrf tag`: columns beside the input's own, n-best blocks, or JSON lines.
 
-Behind the input's columns stand novelty=R, probability=P and LABEL:p ..., if asked for, then the predicted label.
+Behind the input's columns stand novelty=R, probability=P, review=yes or review=no, set=LABEL|... and LABEL:p ..., if
+asked for, then the predicted label.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from .visible import shown
 
 NO_LABELS = np.zeros(0, dtype=np.int32)
 MARK = BYTE_ORDER_MARK.encode()
+SET_SEPARATOR, EVERY = "|", "*"  # in a set of labels, and for a set of too many
 EXPLAINED = "#: "  # words begin with `#` and `# ` stands in files separated by spaces
 
 
@@ -181,6 +183,10 @@ class JsonWriter(Writer):
                 out["marginals"] = [dict(zip(names, row, strict=True)) for row in values]
         if decoded.novelty is not None:
             out["novelty"] = np.round(decoded.novelty[rows], 6).tolist()
+        if decoded.review is not None:
+            out["review"] = decoded.review[rows].tolist()
+        if decoded.sets is not None:
+            out["sets"] = [_set(row, names) for row in decoded.sets[rows]]
         if decoded.nbest is not None:
             best = decoded.nbest[s]
             out["nbest"] = [
@@ -212,6 +218,11 @@ class _Columns:
         if decoded.novelty is not None:
             out += f"{separator}novelty={decoded.novelty[t]:.6f}"
         out += self._wholes[t]
+        if decoded.review is not None:
+            out += f"{separator}review={'yes' if decoded.review[t] else 'no'}"
+        if decoded.sets is not None:
+            names = SET_SEPARATOR.join(_set(decoded.sets[t], self._labels))
+            out += f"{separator}{self._layout.written(f'set={names}')}"
         if decoded.marginals is not None:
             if self._marginals == "best":
                 values = [(self._labels[label], float(decoded.marginals[t, label]))]
@@ -219,6 +230,11 @@ class _Columns:
                 values = list(zip(self._labels, decoded.marginals[t].tolist(), strict=True))
             out += "".join(f"{separator}{self._layout.written(f'{name}:{p:.6f}')}" for name, p in values)
         return f"{out}{separator}{self._written[label]}"
+
+
+def _set(row: np.ndarray, labels: Sequence[Any]) -> list[str]:
+    """Return the names of the labels of a set."""
+    return [labels[number] for number in np.flatnonzero(row).tolist()] or [EVERY]
 
 
 def _probability(log_probability: float) -> str:

@@ -46,11 +46,12 @@ SEPARATORS = "/|~^;,_\x01\x02\x03"
 
 def export_model(model: Model, program: str, quantize: str = "float32") -> tuple[bytes, list[str]]:
     """Return the file for one of `PROGRAMS`, with weights for kcrf-tag in the form `quantize`, and remarks."""
+    dropped = ["thresholds of `kcrf guarantee` are left out: they are for `kcrf tag`"] * bool(model.guarantees)
     if program == "runtime":
-        return runtime_image(model, quantize), []
+        return runtime_image(model, quantize), dropped
     ways = {"posterior decoding": model.decode != DECODINGS[0], "a bonus for spans": model.span_bonus}
     lost = " and ".join(way for way, used in {**ways, "rules": model.rules}.items() if used)
-    remarks = [
+    remarks = dropped + [
         f"{PROGRAMS[program]} decodes by Viterbi, without {lost}: some labels will differ from those of kcrf tag"
     ] * bool(lost)
     if program == "crfsuite":

@@ -19,6 +19,7 @@ from .decoding import (
     given_labels as given_labels,
 )
 from .explanation import Explanation as Explanation, scores_in_place as scores_in_place
+from .guaranteeing import add_guarantees as add_guarantees
 from .importance import Importance as Importance, importances as importances
 from .inspection import (
     dump as dump,

@@ -26,6 +26,9 @@ from .model import MOST_ROWS, ROWS_AT_ONCE, VITERBI, Inference, Model, why_impos
 if TYPE_CHECKING:
     from .explanation import Explanation
 
+REVIEW, SETS = "review", "sets"  # uses of thresholds
+NO_THRESHOLD = "the model has no threshold: `kcrf guarantee` finds one"
+
 
 @dataclass(frozen=True)
 class Wishes:
@@ -42,6 +45,8 @@ class Wishes:
     explain_errors: bool = False  # of positions whose label is not the gold label, and of no others
     costs: np.ndarray | None = None  # [Y] of missing each label, for posterior decoding
     rules: RulesConfig | None = None  # None: those of the model
+    review: bool = False  # mark positions by the model's threshold
+    sets: int | None = None  # sets of at most so many labels, by the model's threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +63,8 @@ class Decoded:
     remarks: tuple[str, ...] = ()  # warnings about single sequences
     impossible: int = 0  # sequences that no labelling obeys the rules of
     outside: int | None = None  # positions outside the range of the training data; None: not counted
+    review: np.ndarray | None = None  # [n] bool, positions to review
+    sets: np.ndarray | None = None  # [n, Y] bool, labels of the set at each position, none for one that is too large
 
 
 class Decoder:
@@ -71,6 +78,10 @@ class Decoder:
         if wishes.rules is not None:
             model = replace(model, rules=wishes.rules)
         self.model, self.wishes, self.rules = model, wishes, model.label_rules
+        if wishes.review and REVIEW not in model.guarantees:
+            raise ConfigError(f"{NO_THRESHOLD} with 'risk'", settings=["review"])
+        if wishes.sets and SETS not in model.guarantees:
+            raise ConfigError(f"{NO_THRESHOLD} with 'sets'", settings=["sets"])
         if wishes.nbest:  # the best of several labellings is the most probable one as a whole
             self.model = model = replace(model, span_bonus=0.0)
         self._decoder = wishes.decode or (VITERBI if wishes.nbest else model.decode)
@@ -149,7 +160,7 @@ class Decoder:
                 raise DataError("no gold labels to tell errors by", source, settings=["explain_errors"])
             asked = wishes.explain, gold, wishes.explain_errors
             explanations = self._explainer.explain(part, scores, edges, labels, *asked)
-        if wishes.marginals:
+        if wishes.marginals or wishes.review or wishes.sets:
             marginals = found.marginals.node if rules is None else rules.marginals(scores, edges, offsets, listed)[0]
         remarks: tuple[str, ...] = ()
         impossible = np.zeros(0, dtype=bool)
@@ -158,9 +169,15 @@ class Decoder:
             if impossible.any() and rules.config.when_impossible == "blank":
                 labels[np.repeat(impossible, np.diff(offsets))] = len(self.model.labels)
             remarks = rules.remarks(status, part.lines[offsets[:-1]], source)
+        review = sets = None
+        if marginals is not None and wishes.review:
+            review = self.model.guarantees[REVIEW].marked(self.model.labels, labels, offsets, marginals)
+        if marginals is not None and wishes.sets:
+            sets = self.model.guarantees[SETS].label_sets(labels, marginals)
+            sets[sets.sum(axis=1) > wishes.sets] = False
         novelty = None if self._novelty is None else self._novelty.of(part)
-        more = novelty, explanations, remarks, int(impossible.sum()), self.model.encoding.outside(part)
-        return Decoded(offsets, labels, marginals, log_probabilities, nbest, *more)
+        more = novelty, explanations, remarks, int(impossible.sum()), self.model.encoding.outside(part), review, sets
+        return Decoded(offsets, labels, marginals if wishes.marginals else None, log_probabilities, nbest, *more)
 
     def _by_library(self, part: CorpusPart, source: str, listed: np.ndarray | None) -> Decoded:
         """Return labels by the library, and by the model itself where those break a rule or there are none."""

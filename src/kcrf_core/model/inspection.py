@@ -176,6 +176,8 @@ def _model(model: Model, top: int) -> dict[str, Any]:
     if model.calibration is not None:
         offsets = dict(zip(model.labels, model.calibration.offsets.tolist(), strict=True))
         out["calibration"] = {"sharpness": model.calibration.sharpness, "offsets": offsets}
+    if model.guarantees:
+        out["guarantees"] = {use: dict(vars(one)) for use, one in model.guarantees.items()}
     out["start"], out["end"] = _finite(edges.start), _finite(edges.end)
     out["transitions"] = _finite(edges.transitions)
     if edges.triples is not None:

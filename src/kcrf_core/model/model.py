@@ -21,7 +21,7 @@ from ..encoding import Dataset, Encoding, found_among
 from ..errors import ConfigError, DataError, NumericError
 from ..features import TERMS, Term, read_terms
 from ..files import LARGEST, Contents, container_size, content_digest, read_container, write_container
-from ..scoring import DECODINGS, Decision, Transitions, span_bonuses
+from ..scoring import DECODINGS, Decision, Guarantee, Transitions, span_bonuses
 from ..system import SLAB, Workers, ranges, sequence_chunks
 from .rules import LabelRules
 
@@ -134,6 +134,7 @@ class Model:
     span_bonus: float = 0.0  # what each span adds to the score of a labelling in Viterbi decoding
     permitted: Transitions | None = None  # transitions that are left by rules and not by edges, see `softened`
     trained_on: np.ndarray | None = None  # uint64, ascending: hashes of its training sequences (`encoding.hashing`)
+    guarantees: dict[str, Guarantee] = field(default_factory=dict)  # by the use of their threshold (`decoding`)
 
     def __post_init__(self) -> None:
         _freeze(self.terms)
@@ -324,6 +325,8 @@ class Model:
             arrays["triples"] = self.edges.triples
         if self.trained_on is not None:
             arrays["trained_on"] = self.trained_on
+        if self.guarantees:
+            header["guarantees"] = {use: dict(vars(one)) for use, one in self.guarantees.items()}
         return header, arrays
 
     @classmethod
@@ -379,8 +382,13 @@ class Model:
             known = contents.array("trained_on", "uint64", 1)
             if (known[1:] <= known[:-1]).any():
                 raise contents.error("'trained_on' does not ascend")
+        guarantees = contents.get("guarantees", dict) if "guarantees" in contents.header else {}
+        try:
+            guarantees = {use: Guarantee(**one) for use, one in guarantees.items()}
+        except (TypeError, ValueError):
+            raise contents.error("'guarantees' has no thresholds") from None
         about = contents.get("info", dict), decode, calibration, rules, seen, bonus
-        return cls(encoding, tuple(terms), edges, *about, trained_on=known)
+        return cls(encoding, tuple(terms), edges, *about, trained_on=known, guarantees=guarantees)
 
 
 def _freeze(value: Any) -> None:

@@ -8,6 +8,18 @@ from .calibration import (
 from .costs import Decision as Decision, best_bonus as best_bonus, span_bonuses as span_bonuses
 from .error_analysis import SPAN_ERRORS as SPAN_ERRORS, ErrorAnalysis as ErrorAnalysis
 from .evaluation import Evaluation as Evaluation, check_label_count as check_label_count, evaluate as evaluate
+from .guarantees import (
+    AMONG_UNMARKED as AMONG_UNMARKED,
+    COVERAGE as COVERAGE,
+    ITEMS as ITEMS,
+    POSITION as POSITION,
+    RISK as RISK,
+    SPAN as SPAN,
+    Guarantee as Guarantee,
+    Items as Items,
+    confidences as confidences,
+    find_guarantee as find_guarantee,
+)
 from .judgement import (
     Comparison as Comparison,
     Judgement as Judgement,

@@ -1,8 +1,8 @@
 """Gold and predicted labels of the same positions, read from one tagged file or from two files.
 
-The columns of a tagged file end with: the gold label; `novelty=R` and `probability=P`, if `tag` wrote them,
-or `fold=NAME`, if `crossval` did; `LABEL:p`, either one column for each label or one for the predicted label, if they
-wrote these; the predicted label.
+The columns of a tagged file end with: the gold label; `novelty=R`, `probability=P`, `review=yes` or `review=no` and
+`set=LABEL|...`, if `tag` wrote them, or `fold=NAME`, if `crossval` did; `LABEL:p`, either one column for each label or
+one for the predicted label, if they wrote these; the predicted label.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LEAST_DOUBTED, _LEAST_OVERLAP, _LEAST_KAPPA = 50, 1 / 3, 0.1
 _FEW_VALUES = 20  # of a column of categories beside readings
 
 # Beginnings of values of the other columns of `tag` and `crossval`.
-_REMARKS = ("novelty=", "probability=", "fold=")
+_REMARKS = ("novelty=", "probability=", "review=", "set=", "fold=")
 
 
 @dataclass(frozen=True, eq=False)
