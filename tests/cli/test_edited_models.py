@@ -222,3 +222,15 @@ def test_extreme_but_honest_models_are_read(kcrf, tmp_path, scale, kind):
     config.write_text("features: [{column: c0, scale: none}, {column: c1, scale: none}]\n")
     assert kcrf("train", path, "-c", config, *kind, "--sigma2", "1e8", "--max-passes", 50, "-o", model).code == 0
     assert kcrf("tag", "-m", model, path).code == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"threshold": -0.5}, {"threshold": True}, {"level": "a"}, {"kind": ["risk"]}, {"of": "word"}, {"more": 1}],
+)
+def test_thresholds_that_are_none(kcrf, trained, data, change):
+    path, fine = trained(), {"kind": "risk", "of": "position", "level": 0.1, "threshold": 0.5, "sequences": 20}
+    rewritten(path, lambda header, arrays: header.update(guarantees={"review": fine}))
+    assert kcrf("tag", "-m", path, data, "--review").code == 0
+    rewritten(path, lambda header, arrays: header.update(guarantees={"review": fine | change}))
+    refused(kcrf, path, data, "'guarantees' has no thresholds")
