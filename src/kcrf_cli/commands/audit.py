@@ -150,8 +150,9 @@ def _by_folds(run: AuditArguments) -> Audit:
     chosen, source = run.configuration.chosen, run.configuration.source
     raw = files.load_config(run.configuration)
     first = described(raw, chosen, source)  # its mistakes come before any reading
-    if first.unobserved is not None:
-        raise ConfigError(f"{source}: folds can only judge labels that are observed: leave out 'unobserved'")
+    if first.unobserved is not None or first.half_known:
+        hint = "leave out 'unobserved', 'label_sets' and 'soft_labels'"
+        raise ConfigError(f"{source}: folds can only judge labels that are observed: {hint}")
     corpus = files.read_data(run.data, run.format, first.columns, first.layout, threads, run.quiet, run.vectors)
     numbers = files.fold_numbers(held_out.folds_file, corpus)
     folds, seed = run.folds or options.DEFAULT_FOLDS, base_seed(raw, chosen)

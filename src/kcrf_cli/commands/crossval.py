@@ -186,8 +186,9 @@ def make_folds(
     configs = [described(raw, setting.options, source) for setting in settings]  # mistakes come before any reading
     decoders = {each.training.decode for each in configs}
     decision = run.weighing.decision("viterbi" if "viterbi" in decoders else None)
-    if any(each.unobserved is not None for each in configs):
-        raise ConfigError(f"{source}: folds can only be judged by labels that are observed: leave out 'unobserved'")
+    if any(each.unobserved is not None or each.half_known for each in configs):
+        hint = "leave out 'unobserved', 'label_sets' and 'soft_labels'"
+        raise ConfigError(f"{source}: folds can only be judged by labels that are observed: {hint}")
     layout = configs[0].columns, configs[0].layout
     corpus = files.read_data(run.data, run.format, *layout, run.engine.threads, run.quiet, run.vectors)
     numbers = files.fold_numbers(folds_file, corpus)

@@ -198,7 +198,7 @@ def evaluate(run: EvaluateArguments) -> None:
     for remark in (*first.remarks, *(() if second is None else second.remarks)):
         tell(remark)
     if first.left_out:
-        tell(f"{counted(first.left_out, 'gold label is', 'gold labels are')} not observed, and left out")
+        tell(f"{counted(first.left_out, 'gold label is', 'gold labels are')} not observed or half known, and left out")
     if first.missing:
         from kcrf_core.encoding import missing_remarks
 

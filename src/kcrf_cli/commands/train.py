@@ -166,7 +166,7 @@ def train(run: TrainArguments) -> None:
       kcrf train sample_data/pitch_accent.conll --embeddings sample_data/pitch_accent.vec --sigma2 1 -o model.npz
       kcrf train sample_data/sentences.conllu --lexicon name=sample_data/names.txt --sigma2 1 -o model.npz
     """
-    from kcrf_core.encoding import missing_remarks
+    from kcrf_core.encoding import UNKNOWN, missing_remarks
     from kcrf_core.exchange import PROGRAMS, ForeignModel, load_start, training_configuration
     from kcrf_core.model import Model
     from kcrf_core.objective.solvers import CERTIFIED, INTERRUPTED, SHARE
@@ -233,7 +233,7 @@ def train(run: TrainArguments) -> None:
             if dev_set is not None:
                 about_dev = f"{counted(dev_set.sequences, 'sequence')}, {counted(dev_set.positions, 'position')}"
                 interruption.note(f"dev: {about_dev}")
-                unknown = int((dev_set.known_labels < 0).sum())
+                unknown = int((dev_set.known_labels == UNKNOWN).sum())
                 wrong = [f"{counted(unknown, 'label')} not in DATA, counted wrong"] if unknown else []
                 for remark in (*wrong, *missing_remarks(dev_set.missing)):
                     interruption.report(f"dev: {remark}")

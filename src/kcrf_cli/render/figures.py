@@ -116,7 +116,7 @@ def report_lines(
         "passes": f"stopped by --max-passes before the tolerance {tolerance:g} was certified",
         "interrupted": "interrupted; the best model so far is kept",
         "precision": "stopped: rounding hides any further progress",
-        "stationary": f"stationary point, no certificate: some labels are not observed (tolerance {tolerance:g})",
+        "stationary": f"stationary point, no certificate: labels are not observed, or sets (tolerance {tolerance:g})",
         "pruned": f"pruned: what is left is not certified to be within {tolerance:g} of the optimum",
     }
     if result.gap > tolerance:  # so many nats are few for so many positions

@@ -19,11 +19,19 @@ from .cliques import (
     Sums as Sums,
 )
 from .forward import Messages as Messages
-from .partial_labels import Held as Held, first_impossible as first_impossible, hold as hold
+from .partial_labels import (
+    Expected as Expected,
+    Held as Held,
+    first_impossible as first_impossible,
+    hold as hold,
+)
 from .problem import (
+    HALF_KNOWN as HALF_KNOWN,
+    HalfKnown as HalfKnown,
     Problem as Problem,
     borders_with_positions as borders_with_positions,
     borders_within as borders_within,
+    label_logs as label_logs,
     partition_borders as partition_borders,
     pieces_of as pieces_of,
 )

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..system import positions_within
 from .chain import Change, Edges, Marginals
-from .problem import Problem, gathered, score_columns, spread
+from .problem import HALF_KNOWN, Problem, gathered, score_columns, spread
 
 
 @dataclass
@@ -187,7 +187,12 @@ class State(MappedClique):
     def observed_columns(self, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
         labels, Y = problem.labels.astype(np.int64), problem.label_count
         rows = np.flatnonzero(labels >= 0)
-        return rows, labels[rows] if self.columns(Y) == Y else np.zeros(len(rows), dtype=np.int64)
+        columns = labels[rows]
+        if problem.half_known is not None:  # all labels of a set, and all soft ones
+            half = np.flatnonzero(labels <= HALF_KNOWN)
+            some, more = np.nonzero(problem.half_known.weights[HALF_KNOWN - labels[half]])
+            rows, columns = np.append(rows, half[some]), np.append(columns, more)
+        return rows, columns if self.columns(Y) == Y else np.zeros(len(rows), dtype=np.int64)
 
     def add(self, values: np.ndarray, potentials: Potentials, Y: int) -> None:
         scores = self.by_labels(values, Y)

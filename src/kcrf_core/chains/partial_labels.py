@@ -1,20 +1,25 @@
-"""Sequences some of whose labels are not observed: their likelihood is the sum over all ways to fill these in.
+"""Sequences some of whose labels are not observed, or half known.
+
+The likelihood of missing labels, and of sets of labels, is the sum over all ways to fill them in:
 
     log p(observed | x) = log Z(held) - log Z,    gradient   E[phi | x] - E[phi | x, observed]
 
-Where a label is observed, held chains give all others minus infinity. P is then a difference of convex functions and
-has no certificate.
+Where a label is observed, held chains give all others minus infinity, and where it is a set all those outside. P is
+then a difference of convex functions and has no certificate. Soft labels have q(y), proportional to the product of
+q_t(y_t) over allowed labellings y, and -sum_y q(y) log p(y | x) is convex:
+
+    sum_y q(y) log p(y | x) = E_q[score] - log Z,    gradient   E[phi | x] - E_q[phi]
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..system import complete_sequences, offsets_of, sequence_rows
 from . import chain
-from .problem import Problem
+from .problem import HalfKnown, Problem, label_logs
 
 
 @dataclass(frozen=True)
@@ -44,35 +49,79 @@ class Held:
             found.triple[...] -= held.triple
 
 
+@dataclass(frozen=True)
+class Expected:
+    """Sequences of a chunk with soft labels, and the expected cliques under their q(y)."""
+
+    held: Held  # chains of q(y): their scores are log q_t, their edges 0, or minus infinity where they are forbidden
+    marginals: chain.Marginals
+
+    def subtract(self, likely: chain.Change, scores: np.ndarray, edges: chain.Edges) -> np.ndarray:
+        """Subtract expected cliques from those of the whole chunk with these potentials, and return E_q[score], [s].
+
+        Scores of pairs and triples, which are summed over sequences, are divided equally among them: the weighted sum
+        of the numbers is right, not each of them.
+        """
+        held, found = self.held, self._like(edges)
+        held.subtract(likely, found)
+        each = _products(found.node, scores[held.rows])
+        each[held.offsets[:-1]] += _products(found.node[held.offsets[:-1]], edges.start)
+        each[held.offsets[1:] - 1] += _products(found.node[held.offsets[1:] - 1], edges.end)
+        shared = 0.0
+        if found.edge.ndim == 3:
+            each += _products(found.edge, edges.transitions[held.rows]).sum(axis=1)
+        else:
+            shared = float(_products(found.edge, edges.transitions).sum())
+        if found.triple is not None and edges.triples is not None:
+            shared += float(_products(found.triple, edges.triples).sum())
+        return np.add.reduceat(each, held.offsets[:-1]) + shared / max(float(held.weights.sum()), 1e-300)
+
+    def _like(self, edges: chain.Edges) -> chain.Marginals:
+        """Return the marginals of pairs at each position, where edges differ by position."""
+        if edges.transitions.ndim == self.marginals.edge.ndim:
+            return self.marginals
+        n, Y = self.held.scores.shape
+        return replace(self.held, edges=self.held.edges.plus_pairs(np.zeros((n, Y, Y)))).marginals()
+
+
+def _products(expected: np.ndarray, potentials: np.ndarray) -> np.ndarray:
+    """Return expected values times potentials, summed over the last axis; 0 times minus infinity is 0."""
+    return np.multiply(expected, potentials, where=expected > 0, out=np.zeros(expected.shape)).sum(axis=-1)
+
+
 def hold(
-    labels: np.ndarray, offsets: np.ndarray, scores: np.ndarray, edges: chain.Edges, weights: np.ndarray
+    labels: np.ndarray,
+    offsets: np.ndarray,
+    scores: np.ndarray,
+    edges: chain.Edges,
+    weights: np.ndarray,
+    half_known: HalfKnown | None = None,
 ) -> Held | None:
     """Return the held chains of a chunk with labels [n], negative if not observed; None if all are observed."""
     if not len(labels) or labels.min() >= 0:
         return None
     sequences = np.flatnonzero(~complete_sequences(labels, offsets))
     rows = sequence_rows(offsets, sequences)
-    own = labels[rows]
-    observed = np.flatnonzero(own >= 0)
     held = scores[rows]
-    kept = held[observed, own[observed]]
-    held[observed] = -np.inf
-    held[observed, own[observed]] = kept
+    logs = label_logs(labels[rows], held.shape[1], half_known)
+    held = np.where(np.isneginf(logs), -np.inf, held + logs).astype(scores.dtype, copy=False)
     ends = offsets_of(np.diff(offsets)[sequences])
     return Held(sequences, rows, ends, held, edges.rows(rows), weights[sequences])
 
 
-def first_impossible(problem: Problem, forbidden: chain.Edges) -> int | None:
-    """Return the first position of the first sequence whose observed labels leave no way to fill in the others."""
+def first_impossible(problem: Problem, forbidden: chain.Edges) -> tuple[int, int] | None:
+    """Return the first position of the first sequence that has no allowed labelling, and the one where none is left."""
     labels, offsets, cut = problem.labels, problem.offsets, problem.cut
-    held = hold(labels, offsets, np.zeros((len(labels), len(forbidden.start))), forbidden, np.ones(len(offsets) - 1))
+    none, ones = np.zeros((len(labels), len(forbidden.start))), np.ones(len(offsets) - 1)
+    held = hold(labels, offsets, none, forbidden, ones, problem.half_known)
     if held is None:
         return None
     for k, first, last in zip(held.sequences, held.offsets[:-1].tolist(), held.offsets[1:].tolist(), strict=True):
         own = forbidden if cut is None else forbidden.cut(*cut[k])
         reach = own.start + held.scores[first]
-        for t in range(first + 1, last):
-            reach = (reach[:, None] + own.transitions).max(axis=0) + held.scores[t]
-        if np.isneginf(reach + own.end).all():
-            return int(held.rows[first])
+        for t in range(first, last):
+            if t > first:
+                reach = (reach[:, None] + own.transitions).max(axis=0) + held.scores[t]
+            if np.isneginf(reach + own.end if t == last - 1 else reach).all():
+                return int(held.rows[first]), int(held.rows[t])
     return None

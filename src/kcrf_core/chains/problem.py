@@ -19,6 +19,8 @@ from ..system import complete_sequences, offsets_of, piece_rows, positions_withi
 
 _HALF = np.sqrt(0.5)
 
+HALF_KNOWN = -3  # labels HALF_KNOWN - k are rows k of a table of labels that are half known
+
 # Positions of a partition: enough to hide what is done once for each, and few enough for the memory of a worker.
 LEAST_PARTITION, LARGEST_PARTITION = 512, 1 << 18
 FEWEST_PARTITIONS = 8
@@ -48,6 +50,32 @@ def borders_with_positions(borders: np.ndarray, offsets: np.ndarray) -> np.ndarr
     return borders[kept]
 
 
+@dataclass(frozen=True, eq=False)
+class HalfKnown:
+    """Labels that are half known: sets of possible labels, or soft labels with weights q_t(y_t)."""
+
+    weights: np.ndarray  # [K, Y] float64: q_t of soft labels, 1 for labels of a set; 0 for those that are not possible
+    soft: bool
+
+    def narrowed(self, labels: np.ndarray) -> tuple[np.ndarray, HalfKnown]:
+        """Return labels [n] with their rows of the table alone."""
+        rows, places = np.unique(labels, return_inverse=True)
+        rows = rows[rows <= HALF_KNOWN]
+        numbered = np.where(places < len(rows), HALF_KNOWN - places, labels).astype(labels.dtype)
+        return numbered, HalfKnown(self.weights[HALF_KNOWN - rows], self.soft)
+
+
+def label_logs(labels: np.ndarray, label_count: int, half_known: HalfKnown | None) -> np.ndarray:
+    """Return log weights [n, Y] of labels: of a known label 0 for it, and all 0 for one that is not observed."""
+    out = np.where(labels[:, None] == np.arange(label_count), 0.0, -np.inf)
+    out[labels < 0] = 0.0
+    if half_known is not None:
+        rows = np.flatnonzero(labels <= HALF_KNOWN)
+        with np.errstate(divide="ignore"):
+            out[rows] = np.log(half_known.weights[HALF_KNOWN - labels[rows]])
+    return out
+
+
 @dataclass(frozen=True)
 class Problem:
     """Labelled sequences, without their inputs."""
@@ -61,6 +89,7 @@ class Problem:
     cut: np.ndarray | None = None
     partitions: np.ndarray | None = None  # [P+1] int64, sequences where partitions begin and end; None: by positions
     least_count: float = 0.0  # pairs of labels that are rarer are taken for not seen
+    half_known: HalfKnown | None = None
     positions: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,36 +104,48 @@ class Problem:
     def partition(self, number: int) -> Problem:
         first, last = self.borders[number : number + 2].tolist()
         rows = slice(int(self.offsets[first]), int(self.offsets[last]))
+        labels, half_known = self.labels[rows], self.half_known
+        if half_known is not None:
+            labels, half_known = half_known.narrowed(labels)
         return Problem(
-            self.labels[rows],
+            labels,
             self.offsets[first : last + 1] - self.offsets[first],
             self.weights[first:last],
             self.label_count,
             None if self.cut is None else self.cut[first:last],
             np.array([0, last - first], dtype=np.int64),
+            half_known=half_known,
         )
 
     @property
     def weight(self) -> float:
         """Weighted number of positions with a label, or a tiny number instead of zero."""
-        return max(float(self.position_weights() @ (self.labels >= 0)), 1e-300)
+        some = (self.labels >= 0) | (self.labels <= HALF_KNOWN)
+        return max(float(self.position_weights() @ some), 1e-300)
 
     @cached_property
     def complete(self) -> np.ndarray:
         """Mask [S] of sequences that have all their labels."""
         return complete_sequences(self.labels, self.offsets)
 
+    @property
+    def convex(self) -> bool:
+        """True if P is convex: all labels are known, or soft."""
+        return (self.half_known is not None and self.half_known.soft) or bool(self.complete.all())
+
     def subset(self, which: np.ndarray) -> Problem:
         """Return the sequences numbered `which`."""
         rows, offsets = sequence_rows(self.offsets, which), offsets_of(np.diff(self.offsets)[which])
         cut, partitions = None if self.cut is None else self.cut[which], borders_within(self.borders, which)
-        return Problem(self.labels[rows], offsets, self.weights[which], self.label_count, cut, partitions)
+        about = self.weights[which], self.label_count, cut, partitions
+        return Problem(self.labels[rows], offsets, *about, half_known=self.half_known)
 
     def pieces(self, first: np.ndarray, last: np.ndarray) -> Problem:
         """Return positions first:last of each of some pieces of sequences, [P] both; none of them is empty."""
         offsets, cut, sequence = pieces_of(self.offsets, first, last, self.cut)
         labels, partitions = self.labels[piece_rows(first, last)], borders_within(self.borders, sequence)
-        return Problem(labels, offsets, self.weights[sequence], self.label_count, cut, partitions)
+        about = self.weights[sequence], self.label_count, cut, partitions
+        return Problem(labels, offsets, *about, half_known=self.half_known)
 
     def with_end(self, end: int) -> np.ndarray:
         """Return a mask [S] of sequences whose first (0) or last (1) position is not cut off from others."""

@@ -6,6 +6,8 @@ from .config import (
     NEAR_COPIES as NEAR_COPIES,
     PRECISIONS as PRECISIONS,
     RUN_TRANSFORMS as RUN_TRANSFORMS,
+    SETS as SETS,
+    SOFT as SOFT,
     Config as Config,
     DeclaredOption as DeclaredOption,
     FeatureConfig as FeatureConfig,

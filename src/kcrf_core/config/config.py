@@ -35,6 +35,7 @@ NEAR_COPIES = ("together", "ignore")  # treatment of near copies where sequences
 WHEN_IMPOSSIBLE = ("keep", "blank", "fail")  # treatment of sequences without a labelling that obeys the rules
 SCALES = (AUTO, "standard", "unit", "none")
 LEXICON_CASES = ("fold", "keep")
+SETS, SOFT = "sets", "soft"  # kinds of labels that are half known
 MISSING_VALUES = ("mean", "indicator")  # mean of the training data; indicator: also a column that marks missing values
 
 MODEL_SECTIONS = ("kernel", "basis_tolerance", "chain", "training")  # sections of models; others concern files
@@ -353,6 +354,18 @@ class Config:
         metavar="LABEL",
         section="unobserved",
     )
+    label_sets: bool = declared(
+        boolean,
+        False,
+        "A label such as B-PER|B-ORG is a set of possible labels, which training sums over. Default: it is one label.",
+        section="unobserved",
+    )
+    soft_labels: bool = declared(
+        boolean,
+        False,
+        "Labels with weights, as B-PER:0.8|O:0.2; training minimises the expected loss. Default: it is one label.",
+        section="unobserved",
+    )
     weight: str | None = declared(
         values.text,
         help="Column with the weight of the sequence, the same in all its rows; it is not a feature. Default: all "
@@ -473,6 +486,7 @@ class Config:
     mapped_terms: tuple[TermConfig, ...] = field(init=False, repr=False, compare=False)  # those that look at the input
     label_terms: tuple[TermConfig, ...] = field(init=False, repr=False, compare=False)  # the others, by type
     order: int = field(init=False, repr=False, compare=False)  # number of preceding labels that a label depends on
+    half_known: str | None = field(init=False, repr=False, compare=False)  # labels are SETS or SOFT
 
     def __post_init__(self) -> None:
         types = {name: number for number, name in enumerate(CLIQUES)}
@@ -482,6 +496,7 @@ class Config:
             "mapped_terms": tuple(term for term in self.terms if term.clique.mapped),
             "label_terms": tuple(sorted(labels, key=lambda term: types[term.type])),
             "order": 2 if any(term.clique.second_order for term in self.terms) else 1,
+            "half_known": SOFT if self.soft_labels else SETS if self.label_sets else None,
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)

@@ -108,6 +108,9 @@ def parse_config(raw: Mapping[str, object], source: str = "configuration") -> Co
     if found["columns"] is not None and len(set(found["columns"])) < len(found["columns"]):
         twice = Counter(found["columns"]).most_common(1)[0][0]
         raise section.error("columns", f"'columns' has '{twice}' twice")
+    others = found["label_sets"] or found["unobserved"] is not None
+    alone = "'soft_labels' goes neither with 'label_sets' nor with 'unobserved': give weights to all labels in question"
+    section.refuse(found["soft_labels"] and others, "soft_labels", alone)
     raw_features = section.entries("features", "feature")
     raw_terms = section.entries("terms", "term")
     raw_training = section.subsection("training", "training")

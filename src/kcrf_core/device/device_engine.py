@@ -14,7 +14,7 @@ from weakref import WeakMethod
 
 import numpy as np
 
-from ..chains import EDGE_X, NODE, STATE, Clique, Edges, Problem, Sums
+from ..chains import EDGE_X, NODE, STATE, Clique, Edges, Problem, Sums, label_logs
 from ..objective import Engine, ObjectiveTerm, Partition, Vectors, inverse_power_parts
 from ..system import DOUBLE, Array, Workers, positions_within, sequence_rows, size_text
 from .device_maps import ArrayPlace, LentMap, map_on, row_sums
@@ -78,6 +78,9 @@ class DevicePartition(Partition):
                 f"threads do forward-backward, for a sequence has {longest:,} positions, and a device has to take them "
                 f"one after another (it does so for up to {MOST_STEPS:,})"
             )
+            return False
+        if problem.half_known is not None and problem.half_known.soft:
+            self.device.say("threads do forward-backward, for some labels are soft")
             return False
         pairs = self.second_order or self.per_position
         needed = 8 * problem.positions * (PAIR_ARRAYS * Y * Y if pairs else SINGLE_ARRAYS * Y)
@@ -294,7 +297,7 @@ class HeldChains:
         rows = sequence_rows(problem.offsets, sequences).astype(np.int64)
         self._backend, self._chains = backend, kind(part.offsets, part.cut, part.weights, part.label_count, backend)
         self._rows = backend.array(rows)
-        possible = (part.labels[:, None] < 0) | (part.labels[:, None] == np.arange(part.label_count))
+        possible = np.isfinite(label_logs(part.labels, part.label_count, part.half_known))
         self._possible = backend.array(possible)  # [n, Y]
         # Where these rows stand, for what is added to those of all: the row itself or the one behind the last.
         places = np.full(problem.positions, len(rows), dtype=np.int64)

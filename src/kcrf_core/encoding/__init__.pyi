@@ -12,6 +12,7 @@ from .dataset import (
     Dataset as Dataset,
     join_datasets as join_datasets,
     joined_hashes as joined_hashes,
+    joined_labels as joined_labels,
 )
 from .defaults import (
     NUMBER_KERNEL as NUMBER_KERNEL,
@@ -48,6 +49,7 @@ from .features import (
     vector_rows as vector_rows,
     window_text as window_text,
 )
+from .half_known import label_names as label_names
 from .hashing import (
     GOLDEN as GOLDEN,
     SHORTEST as SHORTEST,

@@ -32,6 +32,7 @@ KINDS_REACH = 4  # of the window of kinds of words and of the punctuation around
 # Paths of options that choose features or kernels.
 CHOICES = (
     *("features", "terms", "window", "plain", "min_count", "order", "unobserved"),
+    *("label_sets", "soft_labels"),
     *("embeddings", "lexicons", "clusters", *(f"training.{wish}" for wish in LINEAR_WISHES)),
 )
 

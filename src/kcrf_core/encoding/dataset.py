@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..chains import borders_with_positions, borders_within, partition_borders
+from ..chains import HALF_KNOWN, borders_with_positions, borders_within, partition_borders
 from ..corpora import joined_weights
 from ..system import complete_sequences, offsets_of, piece_rows
 
@@ -29,7 +29,7 @@ class Dataset:
 
     offsets: np.ndarray  # [S+1] int64
     lines: np.ndarray  # [N] int64, line of each position in its source
-    labels: np.ndarray | None  # [N] int32 numbers of gold labels, else UNKNOWN or UNOBSERVED
+    labels: np.ndarray | None  # [N] int32 numbers of gold labels, else UNKNOWN, UNOBSERVED, or HALF_KNOWN and below
     weights: np.ndarray | None  # [S] float64
     codes: np.ndarray  # [N, C] int32
     real: np.ndarray  # [N, R] float64
@@ -40,6 +40,7 @@ class Dataset:
     cut: np.ndarray | None = None  # [S, 2] bool, True where the beginning or end of a sequence was cut off
     partitions: np.ndarray | None = None  # [P+1] int64, sequences where partitions begin and end; None: by positions
     hashes: np.ndarray | None = None  # [N] uint64 of inputs as they were (`hashing`), of training data
+    half_known: np.ndarray | None = None  # [K, Y] float64 weights, rows k of labels HALF_KNOWN - k
 
     @property
     def borders(self) -> np.ndarray:
@@ -118,10 +119,11 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
     for part in parts:
         missing.update(dict(part.missing))
     cuts = [np.zeros((p.sequences, 2), dtype=bool) if p.cut is None else p.cut for p in parts]
+    labels, half_known = joined_labels([(part.labels, part.half_known) for part in parts])
     return Dataset(
         offsets=offsets_of(np.concatenate([np.diff(part.offsets) for part in parts])),
         lines=np.concatenate([part.lines for part in parts]),
-        labels=None if first.labels is None else np.concatenate([part.labels for part in parts]),
+        labels=labels,
         weights=joined_weights([(part.weights, part.sequences) for part in parts]),
         codes=np.concatenate([part.codes for part in parts]),
         real=np.concatenate([part.real for part in parts]),
@@ -131,7 +133,23 @@ def join_datasets(parts: Sequence[Dataset]) -> Dataset:
         missing=tuple(missing.items()),
         cut=None if all(part.cut is None for part in parts) else np.concatenate(cuts),
         hashes=joined_hashes([part.hashes for part in parts]),
+        half_known=half_known,
     )
+
+
+def joined_labels(
+    parts: Sequence[tuple[np.ndarray | None, np.ndarray | None]],
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return all labels, and one table of those that are half known, from those of parts; None if one has no labels."""
+    labels, tables, before = [], [], 0
+    for own, table in parts:
+        if own is None:
+            return None, None
+        labels.append(np.where(own <= HALF_KNOWN, own - np.int32(before), own))
+        if table is not None:
+            tables.append(table)
+            before += len(table)
+    return np.concatenate(labels), np.concatenate(tables) if tables else None
 
 
 def joined_hashes(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
@@ -146,13 +164,13 @@ class Amount:
 
     sequences: int = 0
     positions: int = 0
-    unobserved: int = 0  # labels that are not observed
+    unobserved: int = 0  # labels that are not observed, or half known
     complete: int = 0  # sequences that have all their labels
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values, and their numbers
 
     @classmethod
     def of(cls, dataset: Dataset) -> Amount:
-        hidden = 0 if dataset.labels is None else int(np.count_nonzero(dataset.labels == UNOBSERVED))
+        hidden = 0 if dataset.labels is None else int(np.count_nonzero(dataset.labels <= UNOBSERVED))
         complete = dataset.sequences
         if hidden:
             complete = int(complete_sequences(dataset.known_labels, dataset.offsets).sum())

@@ -17,6 +17,8 @@ from ..config import (
     BAGS,
     LOOKUPS,
     RUN_TRANSFORMS,
+    SETS,
+    SOFT,
     Config,
     FeatureConfig,
     TermConfig,
@@ -47,7 +49,7 @@ from ..files import Contents, pack_strings
 from ..kernels import Group, Inputs, matching_features
 from ..runtime import OF_CHARACTERS, VERSION
 from ..system import AUTO, NotRegistered, Remark, Workers, counted, listed
-from .dataset import UNKNOWN, UNOBSERVED, Amount, Dataset, join_datasets
+from .dataset import Amount, Dataset, join_datasets
 from .feature_storage import pack_feature, pack_table, unpack_feature, unpack_table
 from .features import (
     AttributeFeature,
@@ -65,6 +67,7 @@ from .features import (
     view_called,
     window_text,
 )
+from .half_known import label_names, label_numbers
 from .hashing import column_hashes
 from .lookup_feature import LookupFeature, find_table, fit_lookup, table_keys
 from .names import ATTRIBUTE, REAL, FeatureNames, ValueText, field_name, real_names, vector_texts
@@ -92,6 +95,7 @@ class Encoding:
     labels: tuple[str, ...]
     features: tuple[Feature, ...]
     unobserved: str | None = None  # what stands for labels that are not observed
+    half_known: str | None = None  # labels are SETS or SOFT
     weight: str | None = None  # the column that says what sequences weigh
     layout: Layout = PLAIN  # of files of columns
     warnings: tuple[str, ...] = ()  # what looked like a slip in the training data; not stored
@@ -216,15 +220,13 @@ class Encoding:
             there = tuple(lacking if place < 0 else corpus.columns[place] for place in kept)
             corpus, columns = replace(corpus, columns=there), None
         columns = columns or Columns(corpus, self.layout.missing)
-        labels, weights = None, corpus.weights
+        labels, half_known, weights = None, None, corpus.weights
         if with_labels:
             if weighed and self.weight is not None and places[self.columns.index(self.weight)] >= 0:
                 weights = column_weights(columns, self.columns.index(self.weight), self.weight)
             values, inverse = columns.distinct(self.width - 1)
-            numbers = {label: number for number, label in enumerate(self.labels)}
-            if self.unobserved is not None:
-                numbers[self.unobserved] = UNOBSERVED
-            labels = np.array([numbers.get(value, UNKNOWN) for value in values], np.int32)[inverse]
+            labels, half_known = label_numbers(values, self.labels, self.half_known, self.unobserved)
+            labels = labels[inverse]
         N = corpus.positions
         codes: list[np.ndarray] = []
         bag, bag_unseen = None, np.zeros(N)
@@ -246,6 +248,7 @@ class Encoding:
             source=corpus.source,
             missing=missing,
             hashes=self.position_hashes(columns) if weighed or hashed else None,
+            half_known=half_known,
         )
 
     def encoded_shards(self, spool: Spool, workers: Workers) -> Iterator[Dataset]:
@@ -366,8 +369,13 @@ class Encoding:
         out = [f"data: {', '.join(counted(number, noun) for noun, number in counts.items())} ({few})"]
         out += filter(None, [made or self.kinds()])
         if amount.unobserved:
-            hidden = f"{counted(amount.unobserved, 'label is', 'labels are')} not observed ('{self.unobserved}')"
-            out.append(f"{hidden}; {counted(amount.complete, 'sequence has', 'sequences have')} all of theirs")
+            kinds = {None: [], SETS: ["sets"], SOFT: ["soft"]}[self.half_known]
+            kinds += [] if self.unobserved is None else [f"not observed ('{self.unobserved}')"]
+            hidden = f"{counted(amount.unobserved, 'label is', 'labels are')} {' or '.join(kinds)}"
+            rest = "all of theirs" if self.half_known is None else "one label at every position"
+            out.append(f"{hidden}; {counted(amount.complete, 'sequence has', 'sequences have')} {rest}")
+        elif self.half_known is not None:
+            out.append("warning: no label has a '|': all are ordinary labels")
         elif self.unobserved is not None:
             out.append(f"warning: no label is '{self.unobserved}', which stands for labels that are not observed")
         if amount.sequences == 1 and amount.positions > 100:
@@ -473,6 +481,8 @@ class Encoding:
         header: dict[str, Any] = {"format": self.format, "columns": list(self.columns), "features": []}
         if self.unobserved is not None:
             header["unobserved"] = self.unobserved
+        if self.half_known is not None:
+            header["half_known"] = self.half_known
         if self.weight is not None:
             header["weight"] = self.weight
         if layout := layout_dict(self.layout):
@@ -503,17 +513,19 @@ class Encoding:
                 unpack_feature(contents, entry, f"feature{number}", len(columns), tables)
                 for number, entry in enumerate(header["features"])
             )
-            unobserved, weight = header.get("unobserved"), header.get("weight")
+            unobserved, half_known, weight = map(header.get, ("unobserved", "half_known", "weight"))
             layout = parse_config({"header": False, **header.get("layout", {})}).layout
             format.check_layout(layout)
             labels = tuple(contents.strings("labels"))
-            encoding = cls(format.name, columns, labels, features, unobserved, weight, layout)
+            encoding = cls(format.name, columns, labels, features, unobserved, half_known, weight, layout)
         except NotRegistered as error:
             raise FileFormatError(f"{contents.path}: {error}") from None
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, ConfigError) as error:
             raise contents.error(f"the encoding cannot be read ({error!r})") from None
         if not (unobserved is None or (isinstance(unobserved, str) and unobserved not in encoding.labels)):
             raise contents.error("'unobserved' is no name, or that of a label")
+        if half_known not in (None, SETS, SOFT):
+            raise contents.error("'half_known' is of no kind that is known")
         if weight is not None and weight not in columns[:-1]:
             raise contents.error("'weight' is no column")
         if any(map(BREAKS.search, (*encoding.labels, unobserved or ""))):
@@ -592,7 +604,7 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
     corpus = columns.corpus
     names = column_names(config, corpus)
     left_out = left_out_columns(config, names)
-    labels = tuple(sorted(set(columns.value_counts(corpus.width - 1)[0]) - {config.unobserved}))
+    labels = label_names(columns, config)
     if not labels:
         raise DataError(f"all labels are '{config.unobserved}': there are no labels to train on", corpus.source)
     if "" in labels:
@@ -629,6 +641,7 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
         labels=labels,
         features=tuple(fitter.fitted.values()),
         unobserved=config.unobserved,
+        half_known=config.half_known,
         weight=config.weight,
         layout=replace(
             config.layout,

@@ -217,6 +217,8 @@ class KernelCRF:
     calibrate : True calibrates probabilities by scores of five folds that models of the others give, where that lowers
         their log-loss by more than a standard error; `calibration_` has the figures.
     unobserved : the label in y that stands for labels that are not known. None: all are known.
+    label_sets : True takes a label such as "B-PER|B-ORG" for a set, each label of which is possible.
+    soft_labels : True takes a label such as "B-PER:0.8|O:0.2" for weights of labels.
     select_terms : True keeps those terms of `config` alone that do better than chance on held-out sequences.
     prune : drop weights and pivots after training that change no score of a training position by more than this.
     certify : "exact" bounds what could be gained outside the pivots over all pairs of positions, "estimate" estimates.
@@ -289,6 +291,8 @@ class KernelCRF:
     block: int | None = None
     calibrate: bool = False
     unobserved: LabelValue | None = None
+    label_sets: bool = False
+    soft_labels: bool = False
     select_terms: bool = False
     prune: float | None = None
     certify: str = "estimate"

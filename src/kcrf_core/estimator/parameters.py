@@ -85,7 +85,9 @@ def raw_config(
     lay over it once there are default features, and its name in messages.
     """
     looked_up = _lookup_settings(params, columns, mixed)
-    unobserved = {} if params["unobserved"] is None else {"unobserved": str(_plain(params["unobserved"]))}
+    unobserved: dict[str, Any] = {name: True for name in ("label_sets", "soft_labels") if params[name]}
+    if params["unobserved"] is not None:
+        unobserved["unobserved"] = str(_plain(params["unobserved"]))
     rules = {} if params["rules"] is None else {"rules": dict(params["rules"])}
     params = {name: _plain(value) for name, value in params.items()}
     if params["algorithm"] not in (None, "lbfgs"):

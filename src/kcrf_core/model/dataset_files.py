@@ -23,9 +23,10 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from ..chains import HALF_KNOWN
 from ..config import Config
 from ..corpora import spread_sequences
-from ..encoding import UNKNOWN, UNOBSERVED, Amount, Dataset, Encoding, join_datasets, joined_hashes
+from ..encoding import UNKNOWN, UNOBSERVED, Amount, Dataset, Encoding, join_datasets, joined_hashes, joined_labels
 from ..errors import FileFormatError
 from ..features import stored_config
 from ..files import (
@@ -51,7 +52,11 @@ def digest(dataset: Dataset) -> str:
         return joined_digests(digest(dataset.span(*ends)) for ends in pairwise(dataset.partitions.tolist()))
     total = hashlib.sha256()
     bag = [] if dataset.bag is None else pack_sparse(dataset.bag, "bag").values()
-    for array in (dataset.offsets, dataset.codes, dataset.real, dataset.labels, dataset.weights, *bag):
+    labels, half_known = dataset.labels, dataset.half_known
+    if labels is not None and half_known is not None:  # whatever the order of the table
+        half_known = half_known[HALF_KNOWN - labels[labels <= HALF_KNOWN]]
+        labels = np.maximum(labels, HALF_KNOWN)
+    for array in (dataset.offsets, dataset.codes, dataset.real, labels, half_known, dataset.weights, *bag):
         if array is not None:
             total.update(repr((array.dtype.str, array.shape)).encode())
             total.update(np.ascontiguousarray(array).data)  # as bytes, without a copy of them
@@ -79,7 +84,7 @@ def dataset_arrays(dataset: Dataset) -> dict[str, np.ndarray]:
     }
     found |= {"gold": dataset.labels, "weights": dataset.weights}
     found |= {} if dataset.bag is None else pack_sparse(dataset.bag, "bag")
-    found |= {"portions": dataset.partitions, "hashes": dataset.hashes}
+    found |= {"portions": dataset.partitions, "hashes": dataset.hashes, "half_known": dataset.half_known}
     return {name: array for name, array in found.items() if array is not None}
 
 
@@ -116,7 +121,13 @@ def unpack_arrays(contents: Contents, encoding: Encoding) -> Dataset:
     kinds = {"gold": "int32", "weights": "float64", "portions": "int64", "hashes": "uint64"}
     found = {name: contents.array(name, kind, 1) for name, kind in kinds.items() if name in contents.arrays}
     labels, weights, partitions, hashes = map(found.get, kinds)
-    least = UNKNOWN if encoding.unobserved is None else UNOBSERVED
+    least, half_known = UNKNOWN if encoding.unobserved is None else UNOBSERVED, None
+    if "half_known" in contents.arrays:
+        half_known = contents.array("half_known", "float64", 2)
+        least = HALF_KNOWN + 1 - len(half_known)
+        weighed = half_known.min(initial=0) >= 0 and half_known.any(axis=1).all()
+        if half_known.shape[1] != len(encoding.labels) or not weighed or encoding.half_known is None:
+            raise contents.error("'half_known' does not fit its labels")
     if labels is not None and (len(labels) != N or labels.min() < least or labels.max() >= len(encoding.labels)):
         raise contents.error("'gold' does not fit its labels")
     if weights is not None and (len(weights) != S or np.any(weights < 0)):
@@ -130,7 +141,8 @@ def unpack_arrays(contents: Contents, encoding: Encoding) -> Dataset:
         raise contents.error("'bag_unseen' does not fit its positions")
     bag = None if like.bag is None else contents.sparse("bag", N, like.bag.shape[1])
     inputs = codes, real, bag, bag_unseen
-    return Dataset(offsets, lines, labels, weights, *inputs, contents.path, partitions=partitions, hashes=hashes)
+    dataset = Dataset(offsets, lines, labels, weights, *inputs, contents.path, partitions=partitions, hashes=hashes)
+    return replace(dataset, half_known=half_known)
 
 
 def _are_borders(values: np.ndarray, end: int) -> bool:
@@ -211,20 +223,20 @@ class ShardFolder:
 
     def outline(self) -> Dataset:
         """Return all sequences with their labels and weights, without inputs; every shard is read and checked once."""
-        lengths, lines, labels, weights, hashes = [], [], [], [], []
+        lengths, lines, labelled, weights, hashes = [], [], [], [], []
         for dataset in self.datasets():
             lengths.append(np.diff(dataset.offsets))
             lines.append(dataset.lines)
-            if self.labelled:
-                labels.append(dataset.known_labels)
+            labelled.append((dataset.labels if self.labelled else None, dataset.half_known))
             weights.append(np.ones(dataset.sequences) if dataset.weights is None else dataset.weights)
             hashes.append(dataset.hashes)
         N, every = self.positions, np.concatenate(weights)
         nothing = np.zeros((N, 0))
+        labels, half_known = joined_labels(labelled)
         return Dataset(
             offsets=np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64),
             lines=np.concatenate(lines),
-            labels=np.concatenate(labels) if self.labelled else None,
+            labels=labels,
             weights=None if (every == 1).all() else every,
             codes=nothing.astype(np.int32),
             real=nothing,
@@ -234,6 +246,7 @@ class ShardFolder:
             missing=self.amount.missing,
             partitions=np.cumsum([0, *(shard.sequences for shard in self.shards)], dtype=np.int64),
             hashes=joined_hashes(hashes),
+            half_known=half_known,
         )
 
 

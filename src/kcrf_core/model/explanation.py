@@ -149,7 +149,7 @@ class Explainer:
         if gold is not None:
             possible = (gold >= 0) & (others[rows, np.maximum(gold, 0)] > -np.inf)
             against = np.where(possible, gold, against)
-            wanted = (gold != labels) & (gold != UNOBSERVED) if errors else wanted
+            wanted = (gold != labels) & (gold > UNOBSERVED) if errors else wanted
         rivals = others[rows, against]
         accounts = [_Account() for _ in rows]
         asked = np.flatnonzero(wanted & (rivals > -np.inf))

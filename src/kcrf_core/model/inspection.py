@@ -237,7 +237,7 @@ def _dataset(stored: StoredDataset, top: int) -> dict[str, Any]:
         counts = np.bincount(dataset.labels[dataset.labels >= 0], minlength=len(encoding.labels))
         out["gold"] = dict(zip(encoding.labels, counts.tolist(), strict=True))
         out["unknown_gold"] = int((dataset.labels == UNKNOWN).sum())
-        out["unobserved"] = int((dataset.labels == UNOBSERVED).sum())
+        out["unobserved"] = int((dataset.labels <= UNOBSERVED).sum())
     return out
 
 

@@ -127,7 +127,7 @@ def _labelled(
         if rules is not None and inferred.status is not None:
             remarks = rules.remarks(inferred.status, part.lines[part.offsets[:-1]], found.source)
         node, best = inferred.marginals.node, inferred.labels
-        kept: Any = part.known_labels != UNOBSERVED
+        kept: Any = part.known_labels > UNOBSERVED
         kept = slice(None) if kept.all() else kept  # which copies nothing
         return best, Probabilities.of(node[kept], part.known_labels[kept], best[kept]), remarks
 
@@ -135,7 +135,7 @@ def _labelled(
         part = encoded(*span)
         known, outside = model.has_seen(part), model.encoding.outside(part)
         known = None if known is None else np.repeat(known, np.diff(part.offsets))
-        return list(model.over_parts(part, judged)), part.known_labels != UNOBSERVED, dict(part.missing), known, outside
+        return list(model.over_parts(part, judged)), part.known_labels > UNOBSERVED, dict(part.missing), known, outside
 
     runs, kept, lacking, known, outside = zip(*workers.map(work, spans), strict=True)
     missing: Counter[str] = sum(map(Counter, lacking), Counter())

@@ -5,12 +5,12 @@ They are cut by the data and the configuration alone: results have the same byte
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from ..chains import Held, MappedClique, Problem, Sums, chain, hold
+from ..chains import Expected, HalfKnown, Held, MappedClique, Problem, Sums, chain, hold
 from ..system import positions_within, sequence_chunks
 
 # Positions in a chunk: few enough that a chunk of a reduced map stays in the second cache of one core, where its values
@@ -34,11 +34,18 @@ class Chunk:
     weights: np.ndarray  # [s]
     label_count: int  # Y
     cut: tuple[bool, bool]  # True if its sequences are cut off from what stood before and after them
+    half_known: HalfKnown | None
+    expected: Expected | None  # of sequences with soft labels
 
     def scored(self, scores: np.ndarray, edges: chain.Edges) -> ScoredChunk:
-        return ScoredChunk(
-            self.rows, self.offsets, self.labels, self.weights, self.label_count, self.cut, scores, edges.cut(*self.cut)
-        )
+        return ScoredChunk(**(vars(self) | {"scores": scores, "edges": edges.cut(*self.cut)}))
+
+    def with_expected(self, edges: chain.Edges, per_position: bool) -> Chunk:
+        """Return the chunk with expected cliques of soft labels; edges are 0, or minus infinity where forbidden."""
+        n, Y, edges = len(self.labels), self.label_count, edges.cut(*self.cut)
+        edges = edges.plus_pairs(np.zeros((n, Y, Y))) if per_position else edges
+        held = hold(self.labels, self.offsets, np.zeros((n, Y)), edges, self.weights, self.half_known)
+        return self if held is None else replace(self, expected=Expected(held, held.marginals()))
 
     def position_weights(self) -> np.ndarray:
         return np.repeat(self.weights, np.diff(self.offsets))
@@ -78,7 +85,9 @@ class ScoredChunk(Chunk):
         return self.scored(self.scores, self.edges.plus_pairs(np.zeros((n, Y, Y))))
 
     def held(self) -> Held | None:
-        return hold(self.labels, self.offsets, self.scores, self.edges, self.weights)
+        if self.half_known is not None and self.half_known.soft:
+            return None
+        return hold(self.labels, self.offsets, self.scores, self.edges, self.weights, self.half_known)
 
     def subtract_observed(self, likely: chain.Marginals) -> np.ndarray:
         """Turn marginals of single positions into p - e_y, and return the scores of what is observed, [s].
@@ -86,9 +95,10 @@ class ScoredChunk(Chunk):
         Sums over positions are left as they are, but for those of sequences that lack labels.
         """
         held, labels, rows = self.held(), self.labels, np.arange(len(self.labels))
-        if held is not None:
-            labels = np.maximum(labels, 0)  # of sequences that lack some, nothing but `held` counts
-            rows = np.delete(rows, held.rows)
+        others = held if self.expected is None else self.expected.held
+        if others is not None:
+            labels = np.maximum(labels, 0)  # of sequences that lack some, nothing but `others` counts
+            rows = np.delete(rows, others.rows)
         scores = chain.path_scores(self.scores, self.edges, self.offsets, labels)
         likely.node[rows, labels[rows]] -= 1
         if likely.edge.ndim == 3:
@@ -98,6 +108,8 @@ class ScoredChunk(Chunk):
             found = held.marginals()
             held.subtract(likely, found)
             scores[held.sequences] = found.log_z
+        if self.expected is not None:
+            scores[self.expected.held.sequences] = self.expected.subtract(likely, self.scores, self.edges)
         return scores
 
     def errors_of(self, clique: MappedClique) -> np.ndarray:
@@ -117,7 +129,7 @@ class ScoredChunk(Chunk):
         path = chain.viterbi(scores, edges, offsets)[0]
         node = chain.marginals(scores, edges, offsets).node
         posterior = chain.posterior_labels(node, scores, edges, offsets)
-        return path, posterior, node[np.arange(len(node)), self.labels]
+        return path, posterior, node[np.arange(len(node)), np.maximum(self.labels, 0)]
 
     def sequence_logs(self) -> np.ndarray:
         """Return log p(y | x) of each sequence, for the observed labels y, [s]."""
@@ -141,7 +153,8 @@ def make_chunks(problem: Problem, widest: int) -> list[Chunk]:
             offsets = problem.offsets[begin + first : begin + last + 1]
             rows = slice(int(offsets[0]), int(offsets[-1]))
             weights = problem.weights[begin + first : begin + last]
-            chunks.append(Chunk(rows, offsets - offsets[0], problem.labels[rows], weights, problem.label_count, cut))
+            about = problem.labels[rows], weights, problem.label_count, cut, problem.half_known, None
+            chunks.append(Chunk(rows, offsets - offsets[0], *about))
     return chunks
 
 

@@ -81,7 +81,7 @@ class Objective:
         self.vectors, self.terms, self.problem = engine.vectors, engine.terms, engine.problem
         self.blocks: list[slice] = self.vectors.blocks  # of theta, one for each term
         self.size, self.dtype = self.vectors.size, engine.dtype  # of scores
-        self.convex = bool(self.problem.complete.all())  # True if every label is observed
+        self.convex = self.problem.convex
         self.mapped = list(engine.mapped)
         nodes = [self.terms[j].columns for j, clique in engine.mapped.items() if clique.axes == 1]
         self.columns = max(nodes, default=NODE.columns(self.problem.label_count))  # of node scores

@@ -95,8 +95,11 @@ class Partition:
         self.per_position = any(clique.per_position for clique in self.types)
         self.second_order = any(term.clique.second_order for term in self.terms)
         widths = [feature_map.dense_size for feature_map in self.maps.values()]
-        self.chunks = make_chunks(problem, max(widths, default=0))
-        Y = problem.label_count
+        self.chunks, Y = make_chunks(problem, max(widths, default=0)), problem.label_count
+        if problem.half_known is not None and problem.half_known.soft:
+            edges = Edges.zeros(Y) if forbidden is None else forbidden
+            edges = replace(edges, triples=np.zeros((Y, Y, Y)) if self.second_order else None)
+            self.chunks = list(workers.map(lambda chunk: chunk.with_expected(edges, self.per_position), self.chunks))
         sum_sizes = [width * self.terms[j].columns for width, j in zip(widths, self.mapped, strict=True)]
         borders, among_tasks = make_tasks(self.chunks, 8 * (Y * Y + 2 * Y + sum(sum_sizes)), self.runs.borders)
         self._tasks = [self.chunks[first:last] for first, last in pairwise(borders.tolist())]

@@ -16,7 +16,10 @@ from ..errors import ConfigError, suggestion
 ALIASES = {"c2": "sigma2"}
 
 # Options and sections that are keys of the configuration themselves.
-PLAIN_KEYS = ("order", "window", "min_count", "unobserved", "weight", "columns", "features", "terms", "training")
+PLAIN_KEYS = (
+    *("order", "window", "min_count", "unobserved", "label_sets", "soft_labels", "weight", "columns", "features"),
+    *("terms", "training"),
+)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from ..encoding import (
     fit_encoding,
     input_hashes,
     kernel_is_open,
+    label_names,
     lookups,
     with_defaults,
     with_tables,
@@ -260,7 +261,7 @@ def tune(
     corpus = with_tables(corpus, config)
     total = EFFORTS[effort] if budget is None else budget
     space = make_space(corpus, raw, source, shape, left_out)
-    labels = sorted(set(corpus.columns[-1]) - {config.unobserved})
+    labels = label_names(Columns(corpus, config.missing), config)
     if dev is not None and set(labels).isdisjoint(dev.columns[-1]):
         raise DataError(
             "no position has a known label, one of the training data, to score by", dev.source, settings=["dev"]

@@ -59,7 +59,7 @@ class DevSet:
     def __init__(self, dataset: Dataset, yardstick: Yardstick, workers: Workers):
         self._dataset, self._yardstick, self._workers = dataset, yardstick, workers
         Y, labels = len(yardstick.labels), dataset.known_labels
-        self._gold = np.where(labels == UNOBSERVED, -1, np.where(labels == UNKNOWN, Y, labels.astype(np.int64)))  # [N]
+        self._gold = np.where(labels <= UNOBSERVED, -1, np.where(labels == UNKNOWN, Y, labels.astype(np.int64)))  # [N]
 
     def decoder(self, model: Model) -> DecoderChoice:
         """Return the decoder by which the model labels the data best."""

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import Edges, Problem, chain, first_impossible
-from ..config import GRADIENT, UNSEEN, Config, RulesConfig, TrainingConfig
+from ..chains import Edges, HalfKnown, Problem, chain, first_impossible
+from ..config import GRADIENT, SOFT, UNSEEN, Config, RulesConfig, TrainingConfig
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
 from ..errors import ConfigError, DataError, NumericError
 from ..model import LabelRules
@@ -36,13 +36,19 @@ def problem_of(encoding: Encoding, dataset: Dataset) -> Problem:
     weights = np.ones(dataset.sequences) if dataset.weights is None else dataset.weights
     if not weights.any():
         raise DataError("all sequences have the weight 0, so there is nothing to learn from")
-    return Problem(dataset.labels, dataset.offsets, weights, len(encoding.labels), dataset.cut, dataset.partitions)
+    soft = encoding.half_known == SOFT
+    half_known = None if dataset.half_known is None else HalfKnown(dataset.half_known, soft)
+    about = len(encoding.labels), dataset.cut, dataset.partitions
+    return Problem(dataset.labels, dataset.offsets, weights, *about, half_known=half_known)
 
 
-def check_partial(config: Config, select_terms: bool, certify: str) -> None:
-    """Refuse settings that rest on a convex P, where some labels are not observed."""
+def check_partial(config: Config, convex: bool, select_terms: bool, certify: str) -> None:
+    """Refuse settings that rest on a convex P or on the labels of single sequences, where some are not observed."""
     if select_terms:
-        raise ConfigError("terms cannot be selected if some labels are not observed", settings=["select_terms"])
+        message = "terms cannot be selected if some labels are not observed or half known"
+        raise ConfigError(message, settings=["select_terms"])
+    if convex:
+        return
     if certify == "exact":
         message = "an exact certificate needs all labels, and some are not observed"
         raise ConfigError(message, settings=["certify"])
@@ -68,7 +74,8 @@ def check_sparse(config: Config, complete: bool, select_terms: bool) -> None:
             "terms cannot be selected with an L1 penalty: leave 'c1' out", settings=["select_terms", "c1"]
         )
     if not complete:
-        raise ConfigError("'c1' needs all labels, and some are not observed: leave it out", settings=["c1"])
+        message = "'c1' needs all labels, and some are not observed or half known: leave it out"
+        raise ConfigError(message, settings=["c1"])
     if training.solver not in SPARSE_SOLVERS:
         known = " and ".join(f"'{name}'" for name in SPARSE_SOLVERS)
         raise ConfigError(
@@ -85,11 +92,14 @@ def forbidden_transitions(
     if all(part.all() for part in (allowed.pairs, allowed.first, allowed.last)):
         return None
     forbidden = Edges.zeros(problem.label_count).permitted(allowed)
-    t = first_impossible(problem, forbidden)
-    if t is not None:
+    found = first_impossible(problem, forbidden)
+    if found is not None:
+        first, last = (int(dataset.lines[t]) for t in found)
         raise DataError(
-            f"the observed labels of the sequence at line {int(dataset.lines[t])} cannot follow each other, whatever "
-            "the unobserved ones are",
+            f"the observed labels of the sequence at line {first} cannot follow each other, whatever the unobserved "
+            "ones are: here no label is left",
+            dataset.source,
+            last,
             settings=["scheme", "forbid", "observed_transitions"],
         )
     return forbidden
@@ -188,6 +198,9 @@ def kept_to_scheme(
         if not len(rest):
             raise DataError(f"no sequence follows {name}{_other_scheme(training)}", dataset.source)
         dataset, found = dataset.subset(rest), replace(found, kept=rest)
+    elif handled == FREE and encoding.half_known == SOFT:
+        message = "'soft_labels' does not go with 'scheme_violations: free', which takes labels as not observed"
+        raise ConfigError(message, settings=["scheme_violations", "soft_labels"])
     elif handled == FREE:
         labels = problem.labels.copy()
         labels[broken] = UNOBSERVED

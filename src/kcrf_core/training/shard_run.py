@@ -376,8 +376,8 @@ class ShardRun(TrainingRun):
         which = spread_sequences(self._dataset.sequences, self._dataset.positions, SAMPLE_POSITIONS)
         kept = None if self._violations is None else self._violations.kept
         parts = [part.dataset() for part in ShardedData.of(self._folder, which if kept is None else kept[which]).parts]
-        labels = self._dataset.subset(which).labels  # as they are trained on
-        sample = replace(join_datasets(parts), labels=labels, source=self._folder.path)
+        own, sample = self._dataset.subset(which), join_datasets(parts)
+        sample = replace(sample, labels=own.labels, half_known=own.half_known, source=self._folder.path)
         self._observer.report(
             f"pivots and sigma2 are chosen on {counted(sample.sequences, 'sequence')} from all over the data, "
             f"{sample.positions:,} of {counted(self._dataset.positions, 'position')}"
@@ -454,7 +454,8 @@ class ShardRun(TrainingRun):
         """Yield shards with those sequences and labels that are trained on."""
         borders = self._dataset.offsets[self._dataset.borders].tolist()
         for part, rows in zip(self._data.visited(), pairwise(borders), strict=True):
-            yield replace(part.dataset(), labels=self._dataset.known_labels[slice(*rows)])
+            labels, half_known = self._dataset.known_labels[slice(*rows)], self._dataset.half_known
+            yield replace(part.dataset(), labels=labels, half_known=half_known)
 
 
 class _OfSample(Observer):

@@ -254,7 +254,7 @@ class TrainingRun:
             span_bonuses(encoding.labels, training.span_bonus)  # which refuses labels without spans
         if self._violations is not None:
             observer.report(self._violations.text(training))
-        self._complete = bool(self._problem.complete.all())  # all labels are observed, so P is convex
+        self._complete = bool(self._problem.complete.all())  # all labels are observed
         hopeless = 0 if options.dev is None else forbidden_count(encoding, options.dev, training)
         if hopeless:
             observer.report(f"dev: {hopeless:,} labels count as wrong, not allowed there by {rule_name(training)}")
@@ -267,7 +267,7 @@ class TrainingRun:
         self._rules = replace(config.rules, forbid=())
         LabelRules.of(config.rules, encoding.labels, seen_transitions(self._problem))  # errors come before training
         if not self._complete:
-            check_partial(config, options.select_terms, options.certify)
+            check_partial(config, self._problem.convex, options.select_terms, options.certify)
         check_sparse(config, self._complete, options.select_terms)
         if options.select_terms:
             check_choice(config)
