@@ -41,7 +41,19 @@ def test_commands_of_the_documentation_are_run_once(shell, tmp_path, remembered)
 
 
 # Commands whose examples take seconds; those of the others are run every day.
-LONG = ("main", "train", "tune", "tag", "evaluate", "select-basis", "crossval", "audit", "curve", "guarantee", "inspect")
+LONG = (
+    "main",
+    "train",
+    "tune",
+    "tag",
+    "evaluate",
+    "select-basis",
+    "crossval",
+    "audit",
+    "curve",
+    "guarantee",
+    "inspect",
+)
 
 
 @pytest.mark.parametrize(
