@@ -125,3 +125,15 @@ def test_words_have_others_in_enough_data_and_beside_columns_of_their_names(rng)
     made = alternatives({}, {}, named, "test")[ALL_OF_WORDS]
     assert [one.columns for one in made.features if one.name == "word.kind"] == [("word.kind",)]
     fit_encoding(made, named)
+
+
+def test_lexicons_are_added_to_all_candidates_of_words(rng, tmp_path, workers):
+    corpus = references(rng)
+    entries = tmp_path / "entries.txt"
+    entries.write_text("\n".join(sorted(set(corpus.columns[0]))[:20]) + "\n", encoding="utf-8")
+    options = {"lexicon": {"entry": str(entries)}}
+    made = alternatives({}, options, corpus, "test")
+    assert list(made) == ["pairs of shapes", ALL_OF_WORDS]
+    assert all([one.name for one in config.features if one.lookup] == ["c0.entry"] for config in made.values())
+    fit_encoding(made[ALL_OF_WORDS], corpus)
+    assert "taken: " in choose_configuration({}, options, corpus, "test", workers)[2]

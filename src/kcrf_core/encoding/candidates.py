@@ -29,11 +29,11 @@ SHAPE_PAIRS = "-2..1"  # window of shapes of neighbours; the offset is that of t
 PAIR_CUT_OFF = 2
 KINDS_REACH = 4  # of the window of kinds of words and of the punctuation around them
 
-# Paths of options that choose features or kernels.
+# Paths of options that choose features or kernels. Lexicons are added to all candidates of words.
 CHOICES = (
     *("features", "terms", "window", "plain", "min_count", "order", "unobserved"),
     *("label_sets", "soft_labels"),
-    *("embeddings", "lexicons", "clusters", *(f"training.{wish}" for wish in LINEAR_WISHES)),
+    *("embeddings", "clusters", *(f"training.{wish}" for wish in LINEAR_WISHES)),
 )
 
 Raw = dict[str, Any]
@@ -53,7 +53,7 @@ def alternatives(raw: Mapping[str, Any], options: Mapping[str, Any], corpus: Cor
     elif default.words:
         if corpus.positions >= FEWEST_WORDS and not corpus.vectors:
             found = _of_words(default)
-    elif default.tags and not default.columns:
+    elif default.tags and not default.columns and not default.raw.get("lexicons"):
         found = _of_tags(default)
     return {name: parse_config(own, source) for name, own in found.items()}
 
