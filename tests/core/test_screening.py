@@ -12,6 +12,7 @@ from kcrf_core.training import HoldOut, choose_configuration
 from kcrf_core.training.screening import choose
 
 ALL_OF_WORDS = "pairs of shapes, kinds and edges"
+WITH_TRANSITIONS = f"{ALL_OF_WORDS}, for transitions, too"
 
 
 def of_columns(columns, length, name="toy"):
@@ -111,12 +112,21 @@ def test_a_choice_needs_a_standard_error_and_linear_weights_win_ties():
     logs["rbf"][:, 0] = -3, -3, -4, -4
     assert choose(log_loss, logs, ["linear", "n"]) == "rbf"
     assert choose(log_loss, {"default": logs["n"], **logs}) == "rbf"
+    # A slow one must beat the linear one, too.
+    assert choose(log_loss, logs, ["linear", "n"], ["rbf"]) == "rbf"
+    logs["linear"][:, 0] = -2, -4, -4, -4
+    assert choose(log_loss, logs, ["linear", "n"]) == "rbf"
+    assert choose(log_loss, logs, ["linear", "n"], ["rbf"]) == "linear"
 
 
 def test_words_have_others_in_enough_data_and_beside_columns_of_their_names(rng):
     corpus = references(rng)
-    assert list(alternatives({}, {}, corpus, "test")) == ["pairs of shapes", ALL_OF_WORDS]
+    assert list(alternatives({}, {}, corpus, "test")) == ["pairs of shapes", ALL_OF_WORDS, WITH_TRANSITIONS]
     assert not alternatives({}, {}, references(rng, 49), "test")
+    many = of_columns([corpus.columns[0], [f"y{place % 31}" for place in range(corpus.positions)]], 20)
+    assert list(alternatives({}, {}, many, "test")) == ["pairs of shapes", ALL_OF_WORDS]
+    spans = of_columns([corpus.columns[0], ["B-X", "I-X", "O", "O"] * (corpus.positions // 4)], 20)
+    assert list(alternatives({}, {}, spans, "test")) == ["pairs of shapes", ALL_OF_WORDS]
     # Words in small letters have one shape.
     small = of_columns([["".join(rng.choice(list("abcd"), 4)) for _ in range(1200)], ["x", "y"] * 600], 20)
     assert not alternatives({}, {}, small, "test")
@@ -125,6 +135,8 @@ def test_words_have_others_in_enough_data_and_beside_columns_of_their_names(rng)
     made = alternatives({}, {}, named, "test")[ALL_OF_WORDS]
     assert [one.columns for one in made.features if one.name == "word.kind"] == [("word.kind",)]
     fit_encoding(made, named)
+    paired = alternatives({}, {}, named, "test")[WITH_TRANSITIONS].terms
+    assert [(term.type, term.features) for term in paired[1:]] == [("edge-x", ("word.edges",)), ("edge", ())]
 
 
 def test_lexicons_are_added_to_all_candidates_of_words(rng, tmp_path, workers):
@@ -133,7 +145,7 @@ def test_lexicons_are_added_to_all_candidates_of_words(rng, tmp_path, workers):
     entries.write_text("\n".join(sorted(set(corpus.columns[0]))[:20]) + "\n", encoding="utf-8")
     options = {"lexicon": {"entry": str(entries)}}
     made = alternatives({}, options, corpus, "test")
-    assert list(made) == ["pairs of shapes", ALL_OF_WORDS]
+    assert list(made) == ["pairs of shapes", ALL_OF_WORDS, WITH_TRANSITIONS]
     assert all([one.name for one in config.features if one.lookup] == ["c0.entry"] for config in made.values())
     fit_encoding(made[ALL_OF_WORDS], corpus)
     assert "taken: " in choose_configuration({}, options, corpus, "test", workers)[2]

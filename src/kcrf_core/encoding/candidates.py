@@ -4,7 +4,7 @@ numbers   linear weights of the numbers themselves, no ranks; these and speeds; 
           over them with means and deviations of a wider one
 tags      n-grams; these, triples and a wider window; pairs and a still wider window
 words     pairs of shapes; these, kinds of words, such as years and ranges, and the punctuation around words, in a wide
-          window
+          window; and transitions that depend on kinds and punctuation of both words, unless labels are spans
 
 `experiments/defaults` has the figures that the lists were chosen by.
 """
@@ -15,7 +15,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..config import Config, option_paths, parse_config, with_options
-from ..corpora import Corpus
+from ..corpora import CodedColumn, Corpus
+from ..scoring import detect_scheme
 from .defaults import LINEAR_WISHES, Defaults, kernel_is_open, number_terms, own_name, with_defaults
 
 # n-grams of tags, all within so many positions.
@@ -27,7 +28,9 @@ WIDEST_ROW = 600  # numbers of a position, its window included
 FEWEST_WORDS = 1_000  # positions; fewer hardly tell features of words apart
 SHAPE_PAIRS = "-2..1"  # window of shapes of neighbours; the offset is that of the first one
 PAIR_CUT_OFF = 2
+KINDS = ("kind", "edges")
 KINDS_REACH = 4  # of the window of kinds of words and of the punctuation around them
+MOST_PAIRED = 30  # labels, so that a score for each pair at each position does not take too long
 
 # Paths of options that choose features or kernels. Lexicons are added to all candidates of words.
 CHOICES = (
@@ -52,7 +55,7 @@ def alternatives(raw: Mapping[str, Any], options: Mapping[str, Any], corpus: Cor
         found = _of_numbers(default)
     elif default.words:
         if corpus.positions >= FEWEST_WORDS and not corpus.vectors:
-            found = _of_words(default)
+            found = _of_words(default, CodedColumn.of(corpus.columns[-1]).values)
     elif default.tags and not default.columns and not default.raw.get("lexicons"):
         found = _of_tags(default)
     return {name: parse_config(own, source) for name, own in found.items()}
@@ -87,7 +90,7 @@ def shape_features(names: Collection[str], words: Iterable[str]) -> dict[str, li
     beside: Raw = {"window": SHAPE_PAIRS, "min_count": PAIR_CUT_OFF}
     pairs = [{"conjunction": [f"{word}.shape", f"{word}.shape[1]"], **beside} for word in words]
     over: Raw = {"window": around(KINDS_REACH)}
-    made = [{"column": word, "transform": name, **over} for word in words for name in ("kind", "edges")]
+    made = [{"column": word, "transform": name, **over} for word in words for name in KINDS]
     kinds = [one for one in made if own_name(one) not in names]
     return {"pairs of shapes": pairs, "pairs of shapes, kinds and edges": [*pairs, *kinds]} if words else {}
 
@@ -119,10 +122,18 @@ def _of_numbers(default: Defaults) -> dict[str, Raw]:
     return out
 
 
-def _of_words(default: Defaults) -> dict[str, Raw]:
+def _of_words(default: Defaults, labels: Collection[str]) -> dict[str, Raw]:
     features = default.raw["features"]
     lists = shape_features([own_name(one) or one.get("column", "") for one in features], default.words)
-    return {name: {**default.raw, "features": [*features, *added]} for name, added in lists.items()}
+    out = {name: {**default.raw, "features": [*features, *added]} for name, added in lists.items()}
+    kinds = [str(own_name(one)) for added in lists.values() for one in added if one.get("transform") in KINDS]
+    fields = len(labels) <= MOST_PAIRED and detect_scheme(labels) is None
+    if kinds and fields and not default.raw.get("terms"):
+        name, last = list(out.items())[-1]
+        both = {"name": "punctuation", "type": "edge-x", "features": kinds, "window": "-1..0"}
+        terms = [{"name": "node"}, both, {"name": "edge", "type": "edge"}]
+        out[f"{name}, for transitions, too"] = {**last, "terms": terms}
+    return out
 
 
 def _of_tags(default: Defaults) -> dict[str, Raw]:

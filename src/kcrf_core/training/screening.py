@@ -2,9 +2,10 @@
 
 Each is fitted to the same folds of a sample, with a few values of sigma2, the same steps for all terms. Paired
 differences of log p over held-out units decide: the default stays unless another one is better by more than a standard
-error. Linear weights go on beyond the range of the training data, where a kernel has nothing to say: they replace a
-default with a kernel as soon as they are better on whole sequences, by however little. Work is counted in operations,
-never in time, so that the same data give the same choice on every machine.
+error, and one with which training takes longer must be better than what is taken otherwise by as much. Linear weights
+go on beyond the range of the training data, where a kernel has nothing to say: they replace a default with a kernel as
+soon as they are better on whole sequences, by however little. Work is counted in operations, never in time, so that the
+same data give the same choice on every machine.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ SHARE, FINAL_PASSES, FREE_OPERATIONS = 0.2, 100, 5e9
 PASSES, LEAST_SAMPLE, MOST_SAMPLE = 100, 1_000, 6_000
 SETTINGS = 3  # of sigma2: where the search begins, and a step to either side, or two to one
 FOLDS = 3  # so that two thirds are fitted on
+# For each pair of labels, where pairs have scores of their own: half of what it takes, else samples would be too small.
+PAIR_ROW = 5
 REACH = 15  # of windows and transforms of all candidates, for gaps beside blocks
 
 
@@ -110,15 +113,19 @@ def screen(
         found = judge(encoding, dataset, config, **how, enough=seen.enough)
         logs[name] = found.judged.log_counts
     assert splits is not None
-    linear = [name for name, config in configs.items() if _is_linear(config)]
-    chosen = choose(log_loss, logs, linear if splits.kind != BLOCKS and splits.units >= FEW_WHOLE else ())
+    linear = [name for name, config in configs.items() if _is_linear(config) and not _paired(config)]
+    slow = [name for name, config in configs.items() if _paired(config)]
+    chosen = choose(log_loss, logs, linear if splits.kind != BLOCKS and splits.units >= FEW_WHOLE else (), slow)
     return Screening(chosen, {name: log_loss.value(own) for name, own in logs.items()}, splits)
 
 
-def choose(log_loss: Yardstick, logs: Mapping[str, np.ndarray], simpler: Collection[str] = ()) -> str:
+def choose(
+    log_loss: Yardstick, logs: Mapping[str, np.ndarray], simpler: Collection[str] = (), slow: Collection[str] = ()
+) -> str:
     """Return the best one if it is better than the first by more than a standard error; else the first.
 
-    In its place comes the first of the `simpler` ones that are at least as good.
+    In its place comes the first of the `simpler` ones that are at least as good. A `slow` one must be better than what
+    is chosen without it by as much.
     """
 
     def value(name: str) -> float:
@@ -128,10 +135,11 @@ def choose(log_loss: Yardstick, logs: Mapping[str, np.ndarray], simpler: Collect
         difference, error = log_loss.difference(logs[name], logs[other])
         return round(difference - error, DIGITS) > 0
 
-    first, best = next(iter(logs)), max(logs, key=value)
-    if beats(best, first):
-        return best
-    return first if first in simpler else next((name for name in simpler if value(name) >= value(first)), first)
+    fast = [name for name in logs if name not in slow]
+    first, chosen = fast[0], max(fast, key=value)
+    if not beats(chosen, first):
+        chosen = first if first in simpler else next((name for name in simpler if value(name) >= value(first)), first)
+    return next((name for name in slow if beats(name, chosen)), chosen)
 
 
 class _Settings(Observer):
@@ -151,7 +159,12 @@ def _is_linear(config: Config) -> bool:
     return all(term.kernel.type == KernelConfig.type for term in config.mapped_terms)
 
 
+def _paired(config: Config) -> int:
+    """Return the number of terms that give pairs of labels scores of their own at each position."""
+    return sum(term.type != NODE.name for term in config.mapped_terms)
+
+
 def _operations(config: Config, labels: int) -> float:
     """Return about how many multiplications a pass takes at one position, before there are maps."""
-    rows = (term.map.size or SPARSE_ROW for term in config.mapped_terms)
-    return EXPONENTIALS + labels**2 + sum(rows) * NODE.columns(labels)
+    rows = (term.map.size or SPARSE_ROW for term in config.mapped_terms if term.type == NODE.name)
+    return EXPONENTIALS + labels**2 + sum(rows) * NODE.columns(labels) + _paired(config) * PAIR_ROW * labels**2
