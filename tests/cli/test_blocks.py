@@ -43,7 +43,15 @@ def accents(kcrf, folder):
     return model, data
 
 
-@pytest.mark.parametrize("options", [(), ("--marginals", "all"), EVERYTHING], ids=["labels", "columns", "everything"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        pytest.param(("--marginals", "all"), marks=pytest.mark.slow),
+        pytest.param(EVERYTHING, marks=pytest.mark.slow),
+    ],
+    ids=["labels", "columns", "everything"],
+)
 def test_tag_writes_the_same_bytes_however_fast_a_pipe_delivers(kcrf, accents, monkeypatch, options):
     model, data = accents
     text = data.read_bytes()

@@ -105,6 +105,7 @@ def test_shards_go_on_too(kcrf, data, tmp_path):
     check_same_optimum(whole, json.loads(kcrf(*command, "--json").out))
 
 
+@pytest.mark.slow
 def test_other_data_and_options_are_refused(kcrf, data, tmp_path):
     kept, model = tmp_path / "run.ck", tmp_path / "m.npz"
     command = ["train", data, "--plain", "-o", model, "--checkpoint", kept]

@@ -211,6 +211,7 @@ def test_options_that_do_not_go_together(kcrf, data, tmp_path):
     assert done.code == 2 and "leave out --jobs" in done.err
 
 
+@pytest.mark.slow
 def test_without_dask(data, tmp_path):
     code = "import sys; sys.modules['distributed'] = None; from kcrf_cli.main import main; main()"
     found = subprocess.run(

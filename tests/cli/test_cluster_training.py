@@ -132,6 +132,7 @@ def _without_seconds(value):
     return [_without_seconds(each) for each in value] if isinstance(value, list) else value
 
 
+@pytest.mark.slow
 def test_estimator(engine, data, tmp_path):
     sequences = [[line.split("\t") for line in block.split("\n")] for block in data.read_text().strip().split("\n\n")]
     X, y = [[row[:2] for row in rows] for rows in sequences], [[row[-1] for row in rows] for rows in sequences]

@@ -34,6 +34,7 @@ def test_the_choice_is_said_and_dumped_and_plain_leaves_it_out(kcrf, sums, tmp_p
             assert first.splitlines()[3:8] == second.splitlines()[3:8]
 
 
+@pytest.mark.slow
 def test_cross_validation_compares_in_each_fold(kcrf, sums):
     compared, plain = (
         json.loads(kcrf("crossval", sums, *more, "--sigma2", "1", "--folds", "2", "--json").text)["settings"][0]

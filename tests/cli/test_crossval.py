@@ -384,6 +384,7 @@ def test_scores_of_all_folds_together(kcrf, small):
     assert "gold \\ predicted" in long and "confidence   positions" in long
 
 
+@pytest.mark.slow
 def test_nested_selection_judges_what_inner_folds_choose(kcrf, small, tmp_path):
     out = tmp_path / "r.json"
     done = kcrf("crossval", small, *QUICK, "--inner-folds", "2", "--grid", "degree=1,2", "-o", out)

@@ -168,6 +168,7 @@ def test_crossval_judges_by_the_metric_and_the_decoder_of_each_model(kcrf, folde
     assert mixed.code == 2 and "settings can be compared by one metric only, not by accuracy, log-loss" in mixed.err
 
 
+@pytest.mark.slow
 def test_evaluate_prints_the_metric_with_its_standard_error(kcrf, folder, model, tmp_path):
     test = folder / "test.conll"
     found = json.loads(kcrf("evaluate", "-m", model, test, "--json").out)

@@ -96,6 +96,7 @@ def test_foreign_formats(shell, tmp_path):
         assert done.returncode == 0, (command, done.stderr)
 
 
+@pytest.mark.slow
 def test_pipeline(shell, tmp_path, sample_data):
     """The Makefile of the tour goes from text to scores, and its line for .bashrc is one that bash understands."""
     text = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")

@@ -107,7 +107,9 @@ def test_a_full_disk_behind_standard_output_is_named(small, trained, arguments):
 
 
 @posix
-@pytest.mark.parametrize("name", ["train", "tag", "page", "journal"])
+@pytest.mark.parametrize(
+    "name", ["train", "tag", *(pytest.param(name, marks=pytest.mark.slow) for name in ("page", "journal"))]
+)
 def test_a_file_that_may_not_grow_is_named_and_an_older_one_stays(command, tmp_path, name):
     import resource
 

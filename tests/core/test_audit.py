@@ -365,6 +365,7 @@ def test_worklists_come_back_as_they_were_written(listed):
         read_worklist(accepted(worklist([replace(listed[0], suggested="FOO")])), "list", known)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("marks", [{"keep_default_na": False}, {}])
 def test_pandas_reads_and_writes_worklists(listed, marks):
     """A word of quotes merges no rows, in either direction; pandas takes NA for a missing value."""

@@ -127,6 +127,7 @@ def test_a_run_that_is_killed_reaches_the_same_optimum(name, sample_data, worker
     assert run()[0] == expected  # keeping parameters changes nothing
 
 
+@pytest.mark.slow
 def test_a_run_may_be_killed_again_and_again(sample_data, workers, tmp_path):
     """Each time a little further on: in the search for sigma2, where bytes stay the same, and in the final fit."""
     run = runner("search", sample_data, workers, tmp_path)

@@ -527,6 +527,7 @@ def test_verbose_goes_to_the_logger(rng, caplog, capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_verbose_goes_to_stderr_where_nobody_listens():
     code = "from kcrf_core import KernelCRF; KernelCRF(c2=1, verbose=True).fit([[['a'], ['b']]], [['x', 'y']])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

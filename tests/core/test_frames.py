@@ -44,6 +44,7 @@ def arrays_of(frame):
     return [part[["x", "moving", "steps"]].to_numpy(float) for part in parts], [part.act.tolist() for part in parts]
 
 
+@pytest.mark.slow
 def test_numbers_train_the_model_of_the_same_arrays(rng):
     frame = readings(rng)
     frame.loc[1003, "x"] = np.nan

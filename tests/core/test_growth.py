@@ -280,6 +280,7 @@ def test_another_seed_is_another_basis(rng):
     assert (found[0] == found[1]).all() and (found[0] != found[2]).any()
 
 
+@pytest.mark.slow
 def test_sigma2_is_chosen_with_more_pivots_than_growth_begins_with(rng):
     corpus = toy_corpus(rng, 60)
     observer = Rounds()

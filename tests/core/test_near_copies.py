@@ -186,6 +186,7 @@ def test_a_large_group_is_not_kept_together(copies):
         assert kept_together(wishes, hashes, offsets, "together") is wishes
 
 
+@pytest.mark.slow
 def test_an_estimator_takes_the_setting(copies):
     X = [[{"word": f"w{v}"} for v in one] for one in copies]
     y = [["ab"[v % 2] for v in one] for one in copies]

@@ -217,6 +217,7 @@ def check_refused(plugin, model, data, line):
 CAUCHY = {"type": "cauchy", "gamma": 0.5, "power": 2.0}
 
 
+@pytest.mark.slow
 @kernel_plugin
 def test_a_kernel_by_the_command_line(plugin, accent, tmp_path):
     model = tmp_path / "model.npz"
@@ -398,6 +399,7 @@ def slashed(sample_data, tmp_path):
     return paths
 
 
+@pytest.mark.slow
 @format_plugin
 def test_a_format_by_the_command_line(plugin, slashed, tmp_path):
     tagged, plain, columns = slashed

@@ -136,6 +136,7 @@ def test_the_model_is_that_of_one_file_with_the_same_shards(case, tmp_path, monk
     assert left <= {name, "shards", "found.npz", "expected.npz"}
 
 
+@pytest.mark.slow
 def test_pivots_and_sigma2_are_chosen_on_a_sample_which_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(shard_run, "SAMPLE_POSITIONS", 150)
     terms = [{"kernel": "rbf", "map": {"type": "reduced", "size": 20}}, {"type": "edge"}]

@@ -30,6 +30,7 @@ def test_that_ends_it():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="running children are found in /proc")
 def test_child_processes_count_where_they_are_busy(tmp_path):
     (tmp_path / "test_example.py").write_text(EXAMPLE)

@@ -384,6 +384,7 @@ def test_data_that_breaks_its_scheme_is_refused():
 # ----------------------------------------------------------------------------- the paper's own solver, on the sample
 
 
+@pytest.mark.slow
 def test_degree_one_is_the_same_model_primal_and_dual(sample_data):
     """Figure 1 of the paper: explicit weights by L-BFGS, all inputs as pivots by block-Jacobi, one optimum."""
     corpus = read_corpus(str(sample_data / "pitch_accent.conll")).subset(range(150))

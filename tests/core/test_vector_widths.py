@@ -68,6 +68,7 @@ def test_threads_and_engines_agree_at_every_width(reports):
     assert {case: found["width"] for case, found in reports.items()} == {case: case[0] for case in reports}
 
 
+@pytest.mark.slow
 def test_our_loops_do_not_depend_on_blas_and_numpy(reports):
     for width in WIDTHS:
         assert reports[width, False]["loops"] == reports[width, True]["loops"]

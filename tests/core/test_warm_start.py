@@ -216,6 +216,7 @@ def test_a_start_that_is_worse_than_none_is_not_used(rng):
     np.testing.assert_allclose(report.result.value, fit(corpus, TIGHT)[1].result.value, rtol=2e-7)
 
 
+@pytest.mark.slow
 def test_sigma2_is_taken_over_unless_asked_for_again(rng):
     corpus = toy_corpus(rng, 120)
     old, first = fit(corpus)
