@@ -53,6 +53,7 @@ NOT_THERE = {
     "wapiti": "`config` is a dictionary, no template",
     **dict.fromkeys(("checkpoint", "checkpoint_every"), "`training.train` takes a `Checkpoint`"),
     **dict.fromkeys(("force", "free"), "`model.Decoder` takes `Wishes(force=True)`"),
+    **dict.fromkeys(("review", "sets", "max_set"), "thresholds are those of `kcrf guarantee`, for files"),
 }
 
 

@@ -18,4 +18,7 @@ DECODINGS = ("viterbi", "posterior")
 # Figures for choices, see `yardstick`.
 METRICS = ("f1", "macro-f1", "accuracy", "log-loss")
 
+# What a guarantee concerns.
+ITEMS = ("position", "span")
+
 __getattr__, __dir__, __all__ = lazy(__name__)

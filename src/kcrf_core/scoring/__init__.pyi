@@ -11,7 +11,6 @@ from .evaluation import Evaluation as Evaluation, check_label_count as check_lab
 from .guarantees import (
     AMONG_UNMARKED as AMONG_UNMARKED,
     COVERAGE as COVERAGE,
-    ITEMS as ITEMS,
     POSITION as POSITION,
     RISK as RISK,
     SPAN as SPAN,
@@ -58,3 +57,4 @@ from .yardstick import Yardstick as Yardstick, choose_yardstick as choose_yardst
 SCHEMES: Registry[Scheme]
 DECODINGS: tuple[str, ...]
 METRICS: tuple[str, ...]
+ITEMS: tuple[str, str]

@@ -22,10 +22,11 @@ import numpy as np
 from ..corpora import CodedColumn
 from ..errors import DataError
 from ..system import counted, piece_rows
+from . import ITEMS
 from .spans import SpanFinder, Spans, match_spans
 
 GUARANTEES = RISK, AMONG_UNMARKED, COVERAGE = "risk", "among-unmarked", "sets"
-ITEMS = POSITION, SPAN = "position", "span"
+POSITION, SPAN = ITEMS
 ERROR = 0.1  # probability that more than the level is wrong among the unmarked
 DIGITS = 9  # of marginals, so that equal inputs have equal ones on all machines
 CANDIDATES = 100
