@@ -98,6 +98,12 @@ BUGS = [
         "cli/test_shards.py::test_a_folder_tells_what_it_holds",
     ),
     Bug(
+        "kcrf_cli/commands/next.py",
+        "if batch.closed:",
+        "if not batch.closed:",
+        "cli/test_next.py",
+    ),
+    Bug(
         "kcrf_cli/commands/select_basis.py",
         "float(term.curve[-1])",
         "float(term.curve[0])",

@@ -164,6 +164,7 @@ GROUPS = {
         "audit": "Find doubtful labels.",
         "curve": "Show what more data would bring.",
         "guarantee": "Find thresholds for review and for sets of labels.",
+        "next": "Choose sequences to label next.",
         "inspect": "Show the contents of a model, basis or dataset.",
     },
     "Large data": {

@@ -649,6 +649,12 @@ SHARED: dict[str, Any] = {  # options of several commands, by the name of their 
         "Vectors beside the text, as emb=train.npy: an array of floats [positions, width] with one row per position. "
         "Files with the same name are concatenated. Default: none."
     ),
+    "text": DATA.switch(
+        "The data is text without columns: each line is a sequence, its tokens are the words.", common=True
+    ),
+    "tokens": DATA.option(
+        "Tokens of texts: whitespace, words, characters, or a regular expression. Default: as in training.", "RULE"
+    ),
     "dev_vectors": vectors("Vectors beside DEV, in the form of --vectors. Default: none."),
     "metric": VALIDATION.option(
         "Metric to choose by: F1 of spans (f1), the unweighted mean of F1 over types of spans or over labels, "

@@ -72,6 +72,7 @@ def test_probabilities_are_those_of_what_is_left(order, kinds, scheme, force):
         dataset = replace(dataset, labels=given)
     allowed = None if scheme is None else allowed_transitions(model.labels, scheme)
     wishes = {"scheme": scheme, "force": force, "marginals": True, "probability": True, "nbest": 4}
+    wishes["entropy"] = True
     found, sequences = decode(model, dataset, **wishes)
     for s, (rows, scores, transitions) in enumerate(sequences):
         chances = possible(model, scores, transitions, allowed, dataset.labels[rows] if force else None)
@@ -79,6 +80,8 @@ def test_probabilities_are_those_of_what_is_left(order, kinds, scheme, force):
         best = tuple(found.labels[rows].tolist())
         assert best == max(chances, key=chances.__getitem__)
         np.testing.assert_allclose(np.exp(found.log_probabilities[s]), chances[best], rtol=1e-8)
+        p = np.array([*chances.values()])
+        np.testing.assert_allclose(found.entropies[s], -(p * np.log(p)).sum(), rtol=1e-5, atol=1e-6)
         ranked = found.nbest[s]
         assert tuple(ranked.labels[0].tolist()) == best
         expected = sorted(chances.values(), reverse=True)[:4]

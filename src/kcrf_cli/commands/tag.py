@@ -37,12 +37,8 @@ class TagArguments:
     data: str = options.argument("[INPUT]", options.DATA_FILE, default="-")
     model: str = options.DATA.model("Model to label with.", required=True)
     output: str | None = options.output("File to write. Default: stdout.", required=False, stdout=True)
-    text: bool = options.DATA.switch(
-        "INPUT is text without columns: each line is a sequence, its tokens are the words.", common=True
-    )
-    tokens: str | None = options.DATA.option(
-        "Tokens of texts: whitespace, words, characters, or a regular expression. Default: as in training.", "RULE"
-    )
+    text: bool
+    tokens: str | None
     decode: str | None
     span_bonus: float | None
     weighing: options.Weighing
@@ -289,7 +285,7 @@ def tag(run: TagArguments) -> None:
                 form = (fitted.encoding.columns, layout, run.text, run.to == "columns" or run.force)
                 parsers: Parsers = stream_parsers(data, format_, *form)
                 if opened:
-                    parsers = _with_vectors(parsers, opened, display_name(data), workers)
+                    parsers = parsers_with_vectors(parsers, opened, display_name(data), workers)
                 stream.write(steps.frame[0])
                 try:
                     for written in _tagged(parsers, steps, workers, missing, warned):
@@ -340,7 +336,7 @@ def _tag_with_lag(
     return dict(decoder.missing)
 
 
-def _with_vectors(parsers: Parsers, vectors: Sequence[NamedVectors], source: str, workers: Workers) -> Parsers:
+def parsers_with_vectors(parsers: Parsers, vectors: Sequence[NamedVectors], source: str, workers: Workers) -> Parsers:
     """Yield as `parsers` does, with rows of vectors at the positions of each block, counted from block to block."""
     from kcrf_core.system import PAUSE
 

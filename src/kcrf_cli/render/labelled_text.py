@@ -28,6 +28,28 @@ Places = Sequence[tuple[int, int]]  # of tokens
 Part = tuple[int, int, str]  # begin and end of a part, and its label
 
 
+def found_parts(labels: Sequence[str], finder: SpanFinder | None, numbers: np.ndarray) -> Iterator[Part]:
+    """Yield the positions of each part of a sequence, given by the numbers of its labels; None: they have no scheme."""
+    if finder is not None:
+        found = finder.find(numbers, np.array([0, len(numbers)]))
+        names = [finder.types[kind] for kind in found.kinds]
+        yield from zip(found.starts.tolist(), found.ends.tolist(), names, strict=True)
+        return
+    end = 0
+    for number, run in groupby(numbers.tolist()):
+        begin, end = end, end + len(list(run))
+        if labels[number] != OUTSIDE:
+            yield begin, end, labels[number]
+
+
+def reading_rules(text: str, places: Sequence[tuple[int, int]], names: bool) -> dict[str, object]:
+    """Return values by which `kcrf` reads the same tokens and labels, where its rules would give others."""
+    out: dict[str, object] = {"span_labels": NAMES} if names else {}
+    if list(places) != tokens(text, None):
+        out["tokens"] = [{"text": text[a:b], "start": a, "end": b, "id": t} for t, (a, b) in enumerate(places)]
+    return out
+
+
 class PartWriter(Writer):
     """Writes the texts of a block with their labelled parts; those without tokens, too, so that each line has one."""
 
@@ -40,7 +62,7 @@ class PartWriter(Writer):
         out: list[str] = []
         for first, last in pairwise(decoded.offsets.tolist()):
             text, places = next(self._with_tokens(out))
-            found = self._parts(decoded.labels[first:last])
+            found = found_parts(self._labels, self._finder, decoded.labels[first:last])
             parts = [(places[a][0], places[b - 1][1], name) for a, b, name in found]
             marked = None if decoded.review is None else np.flatnonzero(decoded.review[first:last]).tolist()
             out.append(self.written(text, places, parts, None if marked is None else [places[t] for t in marked]))
@@ -54,19 +76,6 @@ class PartWriter(Writer):
                 yield text, places
             else:
                 out.append(self.written(text, places, []))
-
-    def _parts(self, numbers: np.ndarray) -> Iterator[Part]:
-        """Yield the positions of each part of a sequence, given by the numbers of its labels."""
-        if self._finder is not None:
-            found = self._finder.find(numbers, np.array([0, len(numbers)]))
-            names = [self._finder.types[kind] for kind in found.kinds]
-            yield from zip(found.starts.tolist(), found.ends.tolist(), names, strict=True)
-            return
-        end = 0
-        for number, run in groupby(numbers.tolist()):
-            begin, end = end, end + len(list(run))
-            if self._labels[number] != OUTSIDE:
-                yield begin, end, self._labels[number]
 
     def rest(self) -> bytes:
         out: list[str] = []
@@ -82,14 +91,10 @@ class JsonPartWriter(PartWriter):
     """Writes an object on one line for each text, with keys such as `id` of the object that it comes from."""
 
     def written(self, text: str, places: Places, parts: Sequence[Part], review: Places | None = None) -> str:
-        out: dict[str, object] = {"text": text}
-        if list(places) != tokens(text, None):
-            out["tokens"] = [{"text": text[begin:end], "start": begin, "end": end} for begin, end in places]
-        out["spans"] = [{"start": begin, "end": end, "label": label} for begin, end, label in parts]
+        spans = [{"start": begin, "end": end, "label": label} for begin, end, label in parts]
+        out = {"text": text, "spans": spans, **reading_rules(text, places, self._finder is None)}
         if review is not None:
             out["review"] = [{"start": begin, "end": end} for begin, end in review]
-        if self._finder is None:
-            out["span_labels"] = NAMES
         return json.dumps(out | dict(self.keys), ensure_ascii=False) + "\n"
 
 

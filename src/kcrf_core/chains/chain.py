@@ -20,6 +20,8 @@ from .pairs import PairStates
 if TYPE_CHECKING:
     from ..scoring import Transitions
 
+STEP = 1e-4  # of differences of log Z
+
 
 @dataclass(frozen=True)
 class Edges:
@@ -116,6 +118,23 @@ def marginals(scores: np.ndarray, edges: Edges, offsets: np.ndarray, weights: np
     bad = _chain.forward_backward(scores, *potentials, offsets, weights, node, edge, log_z, room)
     _check_path(bad, scores, offsets)
     return Marginals(node, edge, log_z=log_z)
+
+
+def entropies(scores: np.ndarray, edges: Edges, offsets: np.ndarray, found: Marginals) -> np.ndarray:
+    """Return the entropy of p(y | x) of each sequence in nats, [S], given its marginals.
+
+    It is log Z - E[F], and E[F] the derivative of log Z(b) = log sum_y exp(b F(x, y)) at b = 1: a central difference,
+    as marginals of transitions are summed over sequences. Sums of entropies of single labels count what labels share.
+    """
+    above, below = (marginals(factor * scores, edges.times(factor), offsets).log_z for factor in (1 + STEP, 1 - STEP))
+    sequence = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    most = np.bincount(sequence, label_entropies(found.node), minlength=len(offsets) - 1)
+    return np.clip(found.log_z - (above - below) / (2 * STEP), 0.0, most)
+
+
+def label_entropies(node: np.ndarray) -> np.ndarray:
+    """Return the entropy of p(y_t | x) of each position in nats, [n]."""
+    return -(node * np.log(np.maximum(node, np.finfo(np.float64).tiny))).sum(axis=1)
 
 
 def _recursions(

@@ -31,7 +31,12 @@ from .formats import (
     stream_parsers as stream_parsers,
 )
 from .frames import ColumnNames as ColumnNames, Frame as Frame, FrameRows as FrameRows, is_frame as is_frame
-from .labelled_texts.documents import OUTSIDE as OUTSIDE, DocumentBlock as DocumentBlock, tokens as tokens
+from .labelled_texts.documents import (
+    OUTSIDE as OUTSIDE,
+    DocumentBlock as DocumentBlock,
+    joined as joined,
+    tokens as tokens,
+)
 from .labelled_texts.xml_files import PART as PART
 from .layout import (
     IOB2 as IOB2,

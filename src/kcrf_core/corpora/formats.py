@@ -28,6 +28,7 @@ from .lines import (
     chunks_and_pauses,
     display_name,
     opened,
+    put_texts,
 )
 
 SEPARATORS_BY_NAME = {".csv": ",", ".tsv": "\t"}
@@ -112,10 +113,12 @@ class Format:
             message = f"'{settings[0]}' is for files of columns, and {self.title} has its own rules"
             raise ConfigError(message, settings=settings)
 
-    def labelled(self, parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:
-        """Return the bytes of a block with labels: `numbers` [N] int32 are those of the labels."""
+    def labelled(self, parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray, instead: bool = False) -> bytes:
+        """Return the bytes of a block with labels, `numbers` [N] int32 of them, perhaps `instead` of its own."""
         if self.put_labels is not None:
             return self.put_labels(parsed, labels, numbers)
+        if instead:
+            return put_texts(parsed, [*map(parsed.layout.written, labels)], numbers, *parsed.label_places())
         return append_labels(self.with_columns(parsed), labels, numbers)
 
     def column_places(self, names: Sequence[str]) -> list[int]:

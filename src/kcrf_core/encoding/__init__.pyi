@@ -56,6 +56,7 @@ from .hashing import (
     found_among as found_among,
     mixed as mixed,
     sequence_hashes as sequence_hashes,
+    text_hashes as text_hashes,
 )
 from .lookup_feature import LookupFeature as LookupFeature, find_table as find_table, with_tables as with_tables
 from .names import (

@@ -45,7 +45,7 @@ def _text_hash(text: str) -> int:
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
-def _of_texts(column: CodedColumn) -> np.ndarray:
+def text_hashes(column: CodedColumn) -> np.ndarray:
     """Return a hash of each value of a column, [N]."""
     return np.fromiter(map(_text_hash, column.values), np.uint64, len(column.values))[column.codes]
 
@@ -60,10 +60,10 @@ def column_hashes(columns: Columns, used: Sequence[tuple[int, str, bool]], vecto
     corpus = columns.corpus
     total, attributes = np.zeros(corpus.positions, np.uint64), corpus.attributes
     if attributes is not None:
-        own = mixed(_of_texts(CodedColumn.of(attributes.names)) + _of_numbers(attributes.values))
+        own = mixed(text_hashes(CodedColumn.of(attributes.names)) + _of_numbers(attributes.values))
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(own, dtype=np.uint64)])
         return mixed(np.diff(sums[attributes.indptr]))
-    parts = (_of_numbers(columns.real(at, name)) if real else _of_texts(columns.coded(at)) for at, name, real in used)
+    parts = (_of_numbers(columns.real(at, name)) if real else text_hashes(columns.coded(at)) for at, name, real in used)
     if not used:
         parts = (_of_numbers(column) for name in vectors for column in corpus.vectors[name].T)
     for number, values in enumerate(parts, 1):

@@ -39,6 +39,7 @@ class Wishes:
     force: bool = False  # keep the labels of the data, -1 being free
     marginals: bool = False
     probability: bool = False
+    entropy: bool = False
     nbest: int | None = None
     novelty: bool = False
     explain: int | None = None  # contributions of each sign to list for each position
@@ -65,6 +66,7 @@ class Decoded:
     outside: int | None = None  # positions outside the range of the training data; None: not counted
     review: np.ndarray | None = None  # [n] bool, positions to review
     sets: np.ndarray | None = None  # [n, Y] bool, labels of the set at each position, none for one that is too large
+    entropies: np.ndarray | None = None  # [S] of p(y | x), in nats
 
 
 class Decoder:
@@ -176,8 +178,10 @@ class Decoder:
             sets = self.model.guarantees[SETS].label_sets(labels, marginals)
             sets[sets.sum(axis=1) > wishes.sets] = False
         novelty = None if self._novelty is None else self._novelty.of(part)
+        entropies = chain.entropies(scores, edges, offsets, found.marginals) if wishes.entropy else None
         more = novelty, explanations, remarks, int(impossible.sum()), self.model.encoding.outside(part), review, sets
-        return Decoded(offsets, labels, marginals if wishes.marginals else None, log_probabilities, nbest, *more)
+        shown = marginals if wishes.marginals else None
+        return Decoded(offsets, labels, shown, log_probabilities, nbest, *more, entropies)
 
     def _by_library(self, part: CorpusPart, source: str, listed: np.ndarray | None) -> Decoded:
         """Return labels by the library, and by the model itself where those break a rule or there are none."""

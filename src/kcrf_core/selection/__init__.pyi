@@ -25,8 +25,16 @@ from .label_audit import (
     read_worklist as read_worklist,
     worklist as worklist,
 )
+from .pool import (
+    Judged as Judged,
+    Pool as Pool,
+    PoolJudge as PoolJudge,
+    PoolSequence as PoolSequence,
+)
 from .search import Listener as Listener, Search as Search
 from .space import Candidate as Candidate
 from .tuning import Tuning as Tuning, train_chosen as train_chosen, tune as tune
 
+STRATEGIES: tuple[str, ...]
+COSTS: tuple[str, ...]
 EFFORTS: dict[str, float]

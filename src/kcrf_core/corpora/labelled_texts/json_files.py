@@ -127,7 +127,7 @@ class _Object:
 
     def document(self) -> Document | None:
         """Return its text with its labels, None if it is left out."""
-        value, line = self._value, self._line
+        value = self._value
         if not isinstance(value, dict):
             raise self._error("expected an object with a text or tokens")
         if value.get("answer", "accept") != "accept":
@@ -146,7 +146,13 @@ class _Object:
             raise self._error("an object has neither a text ('text') nor tokens ('tokens', a list of words)")
         items = self._first(_SPANS, (list, dict))
         spans = None if items is None else [self._span(text, item) for item in self._list(items)]
-        places = None
+        return self._document(text, spans, value)
+
+    def _document(self, text: str, spans: Sequence[Span] | None, value: Mapping[str, Any]) -> Document:
+        """Return a text with its spans, and the tokens and the kind of labels that an object may have."""
+        meta = value.get("meta", value.get("metadata"))  # where doccano keeps what it does not use
+        value = {**meta, **value} if isinstance(meta, dict) else value
+        tokens, places = value.get("tokens"), None
         if isinstance(tokens, list) and tokens and isinstance(tokens[0], dict):
             places = [self._place(text, token)[:2] for token in tokens]
             places = [place for place in places if text[slice(*place)].strip()]  # spaCy has tokens of white space
@@ -155,7 +161,7 @@ class _Object:
         elif isinstance(tokens, list) and tokens and isinstance(tokens[0], str):
             places = self._places_of(text, tokens)
         scheme = value.get(SCHEME)
-        return Document(text, line, spans, places, span_labels=scheme if scheme in SPAN_LABELS else IOB2)
+        return Document(text, self._line, spans, places, span_labels=scheme if scheme in SPAN_LABELS else IOB2)
 
     def _places_of(self, text: str, tokens: Sequence[Any]) -> list[tuple[int, int]]:
         """Return the places of words in a text, which has nothing else but white space."""
@@ -206,7 +212,7 @@ class _Object:
         made = [one for one in annotations if isinstance(one, dict) and not one.get("was_cancelled")]
         if not made:
             self._findings["rejected"] += bool(annotations)
-            return None if annotations else Document(texts[0], self._line)
+            return None if annotations else self._document(texts[0], None, data)
         self._findings["annotations"] += len(made) - 1
         spans = []
         for item in self._list(made[0].get("result", [])):
@@ -218,7 +224,7 @@ class _Object:
                 spans.append(self._span(texts[0], region))
             else:
                 self._findings["bare"] += 1
-        return Document(texts[0], self._line, spans)
+        return self._document(texts[0], spans, data)
 
     def _span(self, text: str, item: Any) -> Span:
         begin, end, label = self._place(text, item)

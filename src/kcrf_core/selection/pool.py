@@ -1,0 +1,183 @@
+"""Sequences to label next: those of a pool that a model is least certain of, and that differ from each other.
+
+    score     s = H(y | x), the entropy of all labels of a sequence, or -log max_y p(y | x), in nats; or s / T
+    vector    x: the sum over T positions of their input values (column and value, by a hash), each times the entropy
+              of the label there and the logarithm of how rare the value is among the candidates; |x| = 1
+    choice    next is the largest s_i d_i, where d_i is the squared length of x_i outside the span of those chosen
+              before: pivoted Cholesky decomposition of the matrix of sqrt(s_i s_j) <x_i, x_j>
+
+Without a model all scores and entropies are 1. Memory is that of the candidates, the sequences of the largest scores.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from ..chains import chain
+from ..corpora import CodedColumn, Corpus
+from ..encoding import mixed, sequence_hashes, text_hashes
+from ..model import VITERBI, Decoded, Decoder, Model, Wishes, given_labels
+from ..system import offsets_of
+from . import COSTS, STRATEGIES
+
+ENTROPY, POSITION = STRATEGIES[0], COSTS[0]
+LEAST_KEPT, KEPT_FOR_EACH = 1000, 20  # candidates, in all and for each sequence to choose
+BUCKETS = 20  # bits of the hash of an input value
+MOST_AT_ONCE = 500  # chosen sequences that further ones differ from: memory for each candidate
+NOTHING_NEW = 1e-6  # of d: the rest is made of what was chosen
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Sequences of a corpus with their scores."""
+
+    scores: np.ndarray  # [S]
+    open: np.ndarray  # [S] bool, True where labels are missing and the model was not trained on it
+    values: scipy.sparse.csr_array  # [S, 2^BUCKETS] weighted counts of input values
+    keys: np.ndarray  # [S] uint64, equal for equal sequences
+    found: Decoded | None = None  # labels, marginals and probabilities; None without a model
+
+    def values_of(self, s: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the buckets of the values of a sequence, and their counts."""
+        own = slice(self.values.indptr[s], self.values.indptr[s + 1])
+        return self.values.indices[own].copy(), self.values.data[own].copy()
+
+
+class PoolJudge:
+    """Scores of sequences, by a model if there is one. Labels are missing that are `free`."""
+
+    def __init__(self, model: Model | None, strategy: str = ENTROPY, cost: str = POSITION, free: str = "?"):
+        self._model, self._strategy, self._cost, self._free = model, strategy, cost, free
+        if model is not None:
+            rules = model.rules and replace(model.rules, when_impossible="keep")
+            wishes = Wishes(VITERBI, force=True, marginals=True, probability=True, entropy=strategy == ENTROPY)
+            self._decoder = Decoder(model, replace(wishes, rules=rules))
+
+    def judged(self, corpus: Corpus) -> Judged:
+        """Score the sequences of a corpus; labels that it has are kept."""
+        model, inputs, every = self._model, corpus.columns, np.ones(corpus.sequences, dtype=bool)
+        if model is None:
+            values, hashes = _input_values(corpus, inputs, np.ones(corpus.positions))
+            return Judged(np.ones(corpus.sequences), every, values, sequence_hashes(hashes, corpus.offsets))
+        labels = None
+        if model.encoding.with_labels(corpus):
+            labels, inputs = given_labels(model, corpus, self._free), corpus.columns[:-1]
+            every = np.minimum.reduceat(labels, corpus.offsets[:-1]) < 0
+        dataset = replace(model.encoding.encode(corpus, hashed=True), labels=labels)
+        rules, rows = self._decoder.rules, slice(0, corpus.positions)
+        allowed = None if rules is None else rules.allowed_rows(corpus, model.encoding.columns, rows)
+        found = self._decoder.decode_part(dataset, corpus.source, allowed)
+        assert found.marginals is not None and found.log_probabilities is not None and dataset.hashes is not None
+        scores = -found.log_probabilities if found.entropies is None else found.entropies
+        if self._cost == POSITION:
+            scores = scores / np.diff(corpus.offsets)
+        values, _ = _input_values(corpus, inputs, chain.label_entropies(found.marginals))
+        keys = sequence_hashes(dataset.hashes, corpus.offsets)
+        if model.trained_on is not None:  # short sequences, too: a second copy of them teaches little
+            every = every & ~np.isin(keys, model.trained_on)
+        return Judged(scores, every, values, keys, found)
+
+
+def _input_values(
+    corpus: Corpus, columns: Sequence[Sequence[str]], weights: np.ndarray
+) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+    """Return values of inputs, each with the weight [N] of its position, and a hash of each position, [N]."""
+    N, sequence = corpus.positions, np.repeat(np.arange(corpus.sequences), np.diff(corpus.offsets))
+    positions, counts = np.tile(np.arange(N), len(columns)), np.ones(N * len(columns))
+    if corpus.attributes is not None:
+        columns, counts = [corpus.attributes.names], corpus.attributes.values
+        positions = np.repeat(np.arange(N), np.diff(corpus.attributes.indptr))
+    texts = (text_hashes(CodedColumn.of(column)) for column in columns)
+    hashes = np.concatenate([np.zeros(0, np.uint64), *(mixed(own + np.uint64(c)) for c, own in enumerate(texts, 1))])
+    sums = np.zeros(N, np.uint64)
+    np.add.at(sums, positions, hashes)
+    places = sequence[positions], (hashes >> np.uint64(64 - BUCKETS)).astype(np.int64)
+    values = scipy.sparse.coo_array((weights[positions] * counts, places), (corpus.sequences, 1 << BUCKETS))
+    return values.tocsr(), mixed(sums)
+
+
+@dataclass(frozen=True, eq=False)
+class PoolSequence:
+    """A sequence that may be chosen."""
+
+    score: float
+    order: int  # the smallest of equal scores comes first
+    key: int
+    group: str | None
+    values: tuple[np.ndarray, np.ndarray]  # as `Judged.values_of` returns them
+    content: Any  # what is to be written of it
+
+
+class Pool:
+    """The best candidates among the sequences of a pool, which are added in order."""
+
+    def __init__(self, count: int):
+        self._count, self._most = count, max(KEPT_FOR_EACH * count, LEAST_KEPT)
+        self._kept, self._keys, self._lowest = list[PoolSequence](), set[int](), -np.inf
+
+    def wants(self, score: float, key: int) -> bool:
+        """Return False for a sequence that equals a candidate, or has too low a score."""
+        return score > self._lowest and key not in self._keys
+
+    def add(self, candidate: PoolSequence) -> None:
+        """Take a candidate, and drop some if there are too many: the last of groups that have the most."""
+        self._kept.append(candidate)
+        self._keys.add(candidate.key)
+        if len(self._kept) >= 2 * self._most:
+            self._drop()
+
+    def _drop(self) -> None:
+        self._kept.sort(key=lambda one: (-one.score, one.order))
+        ranks, before = list[int](), Counter[str | None]()
+        for one in self._kept:
+            ranks.append(before[one.group])
+            before[one.group] += 1
+        best = np.argsort(ranks, kind="stable")[: self._most]
+        if None in before and len(best) == self._most and self._kept[best[-1]].score < self._kept[0].score:
+            self._lowest = self._kept[best[-1]].score
+        self._kept = [self._kept[place] for place in best]
+        self._keys = {one.key for one in self._kept}
+
+    def chosen(self) -> list[tuple[PoolSequence, float]]:
+        """Return the sequences to label, and of each the part d of it that those before it do not have.
+
+        No group gets one more before all others that have candidates have as many.
+        """
+        self._drop()
+        kept, count = self._kept, min(self._count, len(self._kept))
+        scores, free, left = np.array([one.score for one in kept]), np.ones(len(kept), bool), np.ones(len(kept))
+        groups = CodedColumn.of([one.group or "" for one in kept]).codes
+        vectors, taken = _unit_vectors(kept), np.zeros(len(kept), dtype=np.int64)  # taken: of each group
+        factor, filled = np.zeros((len(kept), min(count, MOST_AT_ONCE)), dtype=np.float32), 0
+        out = list[tuple[PoolSequence, float]]()
+        while len(out) < count:
+            allowed = free & (taken[groups] == taken[groups[free]].min())
+            if filled == MOST_AT_ONCE or left[allowed].max() < NOTHING_NEW:
+                left[:], filled = 1.0, 0
+            best = int(np.argmax(np.where(allowed & (left >= NOTHING_NEW), scores * left, -1.0)))
+            out.append((kept[best], float(left[best])))
+            free[best] = False
+            taken[groups[best]] += 1
+            column = vectors @ vectors[[best]].toarray()[0] - factor[:, :filled] @ factor[best, :filled]
+            factor[:, filled] = column / np.sqrt(left[best])
+            left = np.maximum(left - np.square(factor[:, filled], dtype=np.float64), 0.0)
+            filled += 1
+        return out
+
+
+def _unit_vectors(kept: Sequence[PoolSequence]) -> scipy.sparse.csr_array:
+    """Return vectors of length 1, [C, V], in which rare values count more."""
+    buckets, values = (np.concatenate([np.zeros(0, np.int64), *(one.values[k] for one in kept)]) for k in (0, 1))
+    _, columns, counts = np.unique(buckets.astype(np.int64), return_inverse=True, return_counts=True)
+    values = values * np.log((len(kept) + 1) / counts)[columns]
+    lengths = np.array([len(one.values[0]) for one in kept], dtype=np.int64)
+    rows = np.repeat(np.arange(len(kept)), lengths)
+    norms = np.sqrt(np.bincount(rows, values**2, minlength=len(kept)))
+    values /= np.where(norms > 0, norms, 1.0)[rows]
+    return scipy.sparse.csr_array((values, columns, offsets_of(lengths)), shape=(len(kept), len(counts)))
