@@ -47,7 +47,7 @@ def label_names(columns: TrainingColumns, config: Config) -> tuple[str, ...]:
         if text == config.unobserved:
             continue
         try:
-            found |= label_weights(text, config.half_known).keys()
+            found.update(label_weights(text, config.half_known))
         except ValueError as error:
             message = f"the label '{text}' cannot be read: {error}"
             settings = ["soft_labels" if config.half_known == SOFT else "label_sets"]
