@@ -115,6 +115,7 @@ RUNS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", RUNS.values(), ids=RUNS)
 def test_a_configuration_that_was_dumped_gives_the_same_model(kcrf, sample_data, tmp_path, monkeypatch, options):
     monkeypatch.chdir(tmp_path)

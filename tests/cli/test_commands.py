@@ -164,7 +164,8 @@ def test_sample_configuration_with_two_kernels(kcrf, sample_data, accent, tmp_pa
     assert re.search(r"^model: lexical \(poly kernel, .*, acoustic \(rbf kernel, ", done.err, re.MULTILINE)
 
 
-@pytest.mark.parametrize("sequences", [60, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("sequences", [400])
 def test_terms_are_chosen_and_the_model_keeps_them(kcrf, sample_data, first_accents, tmp_path, sequences):
     model, data = tmp_path / "m.npz", first_accents(sequences)
     arguments = ("train", data, "-c", sample_data / "terms.yaml", "--select-terms", "--sigma2", "1", "-o", model)
@@ -289,7 +290,8 @@ def test_cosine_is_an_option(kcrf, accent, tmp_path):
     assert kcrf("evaluate", "-m", model, accent).code == 0
 
 
-@pytest.mark.parametrize("sequences", [30, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("sequences", [400])
 def test_crossval_by_jobs_and_grid(kcrf, first_accents, tmp_path, sequences):
     options = [first_accents(sequences), "--folds", "2", "--kernel", "poly", "--size", "30", "--tolerance", "0.1",
                "--plain", "--grid", "degree=1,2", "--grid", "training.sigma2=1,10"]  # fmt: skip

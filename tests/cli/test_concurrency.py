@@ -37,6 +37,7 @@ def two_models(kcrf, data, tmp_path):
     return paths
 
 
+@pytest.mark.slow
 @POSIX
 @pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_trainings_into_one_output_leave_the_model_of_one(two_models, data, tmp_path, count):

@@ -138,8 +138,9 @@ def wait_for(condition, seconds=60):
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 @POSIX
-@pytest.mark.parametrize(("jobs", "nested"), [(1, False), pytest.param(2, True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("jobs", "nested"), [(1, False), (2, True)])
 def test_a_run_that_was_killed_ends_like_an_undisturbed_one(kcrf, small, tmp_path, jobs, nested):
     out, journal = tmp_path / "r.json", tmp_path / "r.json.journal"
     options = ["crossval", small, *QUICK, "--grid", "degree=1,2,3", "--jobs", jobs, *(["--nested"] * nested)]

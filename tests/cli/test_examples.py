@@ -41,7 +41,7 @@ def test_commands_of_the_documentation_are_run_once(shell, tmp_path, remembered)
 
 
 # Commands whose examples are run every day; those of the others take seconds.
-SHORT = ("featurize", "next")
+SHORT = ("featurize",)
 
 
 @pytest.mark.parametrize(

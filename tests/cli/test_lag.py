@@ -134,7 +134,8 @@ def test_whole_sentences_refuse_it(kcrf, tmp_path, sample_data):
     assert "CoNLL-U is read in whole sequences" in done.err
 
 
-@pytest.mark.parametrize("longer", [60, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("longer", [200])
 def test_memory_does_not_grow_with_the_sequence(kcrf, tmp_path, longer):
     """A sequence of many thousand lines takes no more than one of 20,000."""
     data, model = tmp_path / "data.conll", tmp_path / "model.npz"

@@ -221,7 +221,7 @@ def test_examples_are_calls_that_the_program_accepts(page):
 
 
 # Pages whose examples are run every day; those of the others take seconds each.
-SHORT = ("kcrf-export", "kcrf-import", "kcrf-inspect")
+SHORT = ("kcrf-import", "kcrf-inspect")
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,7 @@ def test_rates_of_processors_stand_side_by_side(figures, tmp_path):
     assert figures.taggers(tmp_path) == "\n".join([head, *rows]) + f"\n\n{clock}"
 
 
+@pytest.mark.slow
 def test_experiments_import_names_that_there_are():
     """They are run before a release, seldom enough for names to change in between."""
     found = [
