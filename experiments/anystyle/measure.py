@@ -26,6 +26,7 @@ TEMPLATE = ["-c", "{data}/template", "--wapiti"]
 ROWS = {
     "wapiti": ("Wapiti, AnyStyle's template and settings", "", None),
     "template": ("kcrf, the same template", "", TEMPLATE),
+    "sigma2": ("kcrf, the same template, sigma2 1", "", [*TEMPLATE, "--sigma2", "1", "--decode", "viterbi"]),
     "penalty": ("kcrf, the same template and penalty", "",
                 [*TEMPLATE, "--c1", "0.5", "--sigma2", "10000", "--decode", "viterbi"]),
     "words": ("kcrf, no configuration: words", ".words", []),
