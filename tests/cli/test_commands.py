@@ -165,17 +165,15 @@ def test_sample_configuration_with_two_kernels(kcrf, sample_data, accent, tmp_pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sequences", [400])
-def test_terms_are_chosen_and_the_model_keeps_them(kcrf, sample_data, first_accents, tmp_path, sequences):
-    model, data = tmp_path / "m.npz", first_accents(sequences)
+def test_terms_are_chosen_and_the_model_keeps_them(kcrf, sample_data, first_accents, tmp_path):
+    model, data = tmp_path / "m.npz", first_accents(400)
     arguments = ("train", data, "-c", sample_data / "terms.yaml", "--select-terms", "--sigma2", "1", "-o", model)
     done = kcrf(*arguments, "--json", "--log", tmp_path / "log.jsonl")
     assert done.code == 0, done.err
     structure = json.loads(done.out)["structure"]
     found = {entry["term"]: entry for entry in structure["terms"]}
-    if sequences == 400:
-        assert structure["chosen"] == ["f0", "long and loud", "edge"]
-        assert found["initial"]["decision"] == "like noise" and found["class"]["decision"] == "dropped"
+    assert structure["chosen"] == ["f0", "long and loud", "edge"]
+    assert found["initial"]["decision"] == "like noise" and found["class"]["decision"] == "dropped"
     taken = [name for name, entry in found.items() if entry["decision"] in ("selected", "always kept")]
     assert structure["chosen"] == taken and 1 < len(taken) < len(found)
     lines = done.err.splitlines()
@@ -291,9 +289,8 @@ def test_cosine_is_an_option(kcrf, accent, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sequences", [400])
-def test_crossval_by_jobs_and_grid(kcrf, first_accents, tmp_path, sequences):
-    options = [first_accents(sequences), "--folds", "2", "--kernel", "poly", "--size", "30", "--tolerance", "0.1",
+def test_crossval_by_jobs_and_grid(kcrf, first_accents, tmp_path):
+    options = [first_accents(400), "--folds", "2", "--kernel", "poly", "--size", "30", "--tolerance", "0.1",
                "--plain", "--grid", "degree=1,2", "--grid", "training.sigma2=1,10"]  # fmt: skip
     results = []
     for jobs in (1, 2):

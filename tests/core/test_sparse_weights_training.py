@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -15,7 +17,7 @@ from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError
 from kcrf_core.estimator import KernelCRF
 from kcrf_core.kernels import PolynomialKernel
-from kcrf_core.maps import ExplicitMap, KeptPlaces, SparseWeights
+from kcrf_core.maps import ExplicitMap, KeptPlaces, RepeatedMap, SparseWeights
 from kcrf_core.model import Model
 from kcrf_core.objective import HessianBlocks, Objective, ObjectiveTerm
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, proximal
@@ -91,10 +93,14 @@ def test_the_toy_engine_finds_the_same(rng, workers, sigma2):
 def test_the_diagonal_is_that_of_the_hessian(rng, workers, Y):
     """With sequences of one position, where nothing is left out: also where some places alone have parameters."""
     problem = Problem(rng.integers(0, Y, 7).astype(np.int32), np.arange(8), rng.random(7) + 0.5, Y)
-    ones = scipy.sparse.csr_array((rng.random((7, 5)) < 0.5).astype(float) * np.sqrt([1, 2, 3, 1, 1]))
-    feature_map = ExplicitMap(ones, rng.normal(size=(7, 2)), np.float64)
+    ones, real = (rng.random((7, 5)) < 0.5) * np.sqrt([1, 2, 3, 1, 1]), rng.normal(size=(7, 2))
+    maps = [
+        ExplicitMap(scipy.sparse.csr_array(sparse), real, np.float64) for sparse in (ones, ones * rng.random((7, 5)))
+    ]
+    maps.append(RepeatedMap(maps[1].subset(np.arange(4)), np.array([0, 1, 2, 3, 1, 0, 1]), workers))
     columns = 1 if Y == 2 else Y
-    for places in (None, KeptPlaces(np.flatnonzero(rng.random(7 * columns) < 0.6), 7, columns)):
+    kept = KeptPlaces(np.flatnonzero(rng.random(7 * columns) < 0.6), 7, columns)
+    for feature_map, places in product(maps, (None, kept)):
         terms = [ObjectiveTerm(NODE, 2.0, feature_map, places, 0.1), ObjectiveTerm(EDGE, 3.0, threshold=0.1)]
         objective = on_threads(problem, terms, workers)
         theta = rng.normal(size=objective.size)

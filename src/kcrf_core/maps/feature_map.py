@@ -77,8 +77,8 @@ class FeatureMap(ABC):
     def adjoint_of_squares(
         self, R: np.ndarray, workers: Workers, out: Block | None, partitions: Partitions | None
     ) -> Block:
-        """Return `adjoint` with squares of entries, without the head's factors; for explicit maps."""
-        raise NotImplementedError
+        """Return `adjoint` with squares of entries, without the head's factors."""
+        raise NotImplementedError(f"{type(self).__name__} is not explicit")
 
     @abstractmethod
     def raw_squares(self, counts: np.ndarray | None, partitions: Partitions | None = None) -> np.ndarray:
