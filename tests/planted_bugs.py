@@ -223,9 +223,9 @@ BUGS = [
     Bug("kcrf_core/model/novelty.py", "np.maximum(out[rows], ", "np.minimum(out[rows], ", "core/test_novelty.py"),
     Bug("kcrf_core/features/linear.py", "where(influence > low)", "where(influence > high)", "core/test_pruning.py"),
     Bug(
-        "kcrf_core/objective/_proximal.pyx",
-        "(aim + limit if aim < -limit else 0.0)",
-        "(aim - limit if aim < -limit else 0.0)",
+        "kcrf_core/objective/solvers/working_set.py",
+        "self._active_gram[:k, :k] += self._grams(rows, signed)",
+        "self._active_gram[:k, :k] += self._grams(rows, rows)",
         "core/test_sparse_weights_training.py",
     ),
     Bug(

@@ -15,6 +15,7 @@ import numpy as np
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.maps import Rounding
 from kcrf_core.objective import DistantRows, ObjectiveTerm
+from kcrf_core.system import Workers
 from oracle import labellings
 
 
@@ -133,21 +134,22 @@ class ToyVectors:
 
     def add_sparse_prior(self, gradient, theta, variances, thresholds):
         each, own, c = self._each_variance(variances), numbers(theta), numbers(thresholds)
-        prior = float((own**2 / (2 * each)).sum() + c @ abs(own))
-        along, soft = float(numbers(gradient) @ own), self.soft_square(gradient, variances, thresholds)
         gradient._numbers = tuple(numbers(gradient) + own / each)
-        return prior, along, *soft
-
-    def soft_square(self, gradient, variances, thresholds):
-        each, g, c = self._each_variance(variances), abs(numbers(gradient)), numbers(thresholds)
-        soft, finite = np.maximum(g - c, 0), np.isfinite(each)
-        return float((each[finite] * soft[finite] ** 2).sum()), float((g / c)[~finite].max(initial=0))
+        return float((own**2 / (2 * each)).sum() + c @ abs(own))
 
     def loss_gradient(self, theta, gradient, variances):
         return ToyVector(numbers(gradient) - numbers(theta) / self._each_variance(variances))
 
-    def free_count(self, theta, gradient, thresholds):
-        return int(((numbers(theta) != 0) | (abs(numbers(gradient)) > numbers(thresholds))).sum())
+    def beyond(self, gradient, thresholds):
+        return np.flatnonzero(abs(numbers(gradient)) > numbers(thresholds))
+
+    def values_at(self, vector, places):
+        return numbers(vector)[places]
+
+    def with_values(self, vector, places, values):
+        changed = numbers(vector).copy()
+        changed[places] = values
+        return ToyVector(changed)
 
     def steepest_square(self, theta, gradient, thresholds):
         own, g, c = numbers(theta), numbers(gradient), numbers(thresholds)
@@ -204,18 +206,6 @@ class ToyPairs:
             change = self._changes[newest]
             curvature = self._vectors.dot(change, self._vectors.product(change, scale))
         return out, self.changes_along(out, len(shares)), curvature
-
-    def minimise_model(self, theta, gradient, thresholds, scale, matrix, slots, most, tolerance):
-        own, g, c, b = map(numbers, (theta, gradient, thresholds, scale))
-        pairs = [*(b * numbers(self._steps[k]) for k in slots), *(numbers(self._changes[k]) for k in slots)]
-        W = np.stack(pairs, axis=1) if slots else np.zeros((len(own), 0))
-        B, x = np.diag(b) - W @ matrix @ W.T, own.copy()
-        free = np.flatnonzero((own != 0) | (abs(g) > c))
-        for _ in range(most):
-            for j in free:
-                aim = x[j] - (g[j] + B[j] @ (x - own)) / B[j, j]
-                x[j] = np.sign(aim) * max(abs(aim) - c[j] / B[j, j], 0)
-        return ToyVector(x - own), float(g @ (x - own) + c @ (abs(x) - abs(own)))
 
     def finish(self, target, length, weights, gradient):
         out = self._vectors.product(target, ToyVector([length] * self._vectors.size))
@@ -282,7 +272,7 @@ class ToyEngine:
     Columns of features are nested ones, or `real` ones.
     """
 
-    dtype, forbidden = np.dtype(np.float64), None
+    dtype, forbidden, workers = np.dtype(np.float64), None, Workers(1)
 
     def __init__(self, problem: Problem, features: list[np.ndarray], real: bool = False):
         self.problem, self.features, self._real = problem, features, real

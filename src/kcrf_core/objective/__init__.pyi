@@ -1,3 +1,4 @@
+from .bounds import Mixture as Mixture, Slack as Slack, SparseDual as SparseDual
 from .engine import Engine as Engine
 from .executors import (
     Arguments as Arguments,
@@ -9,12 +10,7 @@ from .executors import (
     dealt_here as dealt_here,
 )
 from .inverse_powers import OPERATIONS_PER_CUBE as OPERATIONS_PER_CUBE, inverse_power_parts as inverse_power_parts
-from .objective import (
-    HessianBlocks as HessianBlocks,
-    Objective as Objective,
-    Point as Point,
-    Slack as Slack,
-)
+from .objective import HessianBlocks as HessianBlocks, Objective as Objective, Point as Point
 from .partition import Partition as Partition, TermPlace as TermPlace
 from .sources import PartitionSource as PartitionSource
 from .sums import Accumulator as Accumulator, SomeRows as SomeRows, plus as plus

@@ -10,6 +10,7 @@ multiplied: Operation
 dots: Operation
 products: Operation
 add_prior: Operation
+add_sparse_prior: Operation
 linearised: Operation
 put_pair: Operation
 reduced: Operation

@@ -288,6 +288,29 @@ static TARGET void NAME(add_prior)(const kcrf_operation *self, kcrf_slices some)
     }
 }
 
+/* gradient += precisions[slice] theta; sums [slices, 2] of theta^2 and of thresholds |theta|. */
+static TARGET void NAME(add_sparse_prior)(const kcrf_operation *self, kcrf_slices some)
+{
+    const kcrf_values gradient = self->a, theta = self->b, thresholds = self->c;
+    const double *precisions = self->factors;
+    double *sums = self->sums;
+    double room_gradient[TILE], room_theta[TILE], room_thresholds[TILE], slope[TILE], size[TILE];
+    kcrf_values sizes = {size, 0};
+    NAME(clear)(sums + some.first * 2, (some.last - some.first) * 2);
+    FOR_EACH_TILE(some)
+    {
+        const double *before = NAME(tile)(gradient, at, n, room_gradient);
+        const double *restrict point = NAME(tile)(theta, at, n, room_theta);
+        for (ptrdiff_t i = 0; i < n; i++) {
+            slope[i] = before[i] + precisions[k] * point[i];
+            size[i] = point[i] < 0 ? -point[i] : point[i];
+        }
+        NAME(add_product)(theta, at, n, point, sums + 2 * k);
+        NAME(add_product)(sizes, 0, n, NAME(tile)(thresholds, at, n, room_thresholds), sums + 2 * k + 1);
+        NAME(keep)(gradient, at, n, slope);
+    }
+}
+
 /* out = g / sqrt(precision) for g = gradient - precision theta; sums [slices, count + 2] of g theta, and of out times
    each of `count` others and itself. */
 static TARGET void NAME(linearised)(const kcrf_operation *self, kcrf_slices some)

@@ -7,15 +7,7 @@
 theta is one vector, a block for each term (see `chains.cliques`): weights W [D, columns] of a term with a map, row by
 row, or the parameters of a term over labels alone.
 
-With an L1 penalty sum_j c_j |theta_j| beside it, the loss is linearised instead, with its gradient g, its constant
-H = loss - <g, theta>, which is the entropy of the model's distribution, and soft_c(g) = sign(g) max(|g| - c, 0):
-
-    min P >= H - sum_j (sigma_j^2 / 2) soft_c(g_j)^2
-
-Where sigma is infinite this needs |g| <= c. The distribution q = (1 - s) e_y + s p, gold mixed with the model's p, has
-the gradient s g, so s = min(1, c / |g|) makes it fit, and the loss lies above its entropy, for each sequence
-
-    H(q) = s H(p) + s p(y) log p(y) - s (1 - p(y)) log s - q(y) log q(y)                         at least s H(p)
+With an L1 penalty beside it, `bounds` has the bound.
 
 A term may have parameters for some places of its W alone, all others being zero. P is then a function of those, as
 convex as before, and Lemma 9 holds with their part of the gradient: it bounds the minimum over what they can express.
@@ -24,12 +16,13 @@ convex as before, and Lemma 9 holds with their part of the gradient: it bounds t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..chains import NODE, Clique
 from ..maps import KeptWeights, Weights
+from .bounds import Mixture, Slack, SparseDual
 from .engine import Engine, EngineBlocks
 from .terms import ObjectiveTerm
 from .vectors import Vector
@@ -46,30 +39,7 @@ class Point:
     log_likelihood: float  # weighted sum of log p(y | x)
     gradient: Vector  # like theta; of an L1 penalty it has no part
     lower: float  # min P is at least this, but for rounding
-    constant: float = 0.0  # with an L1 penalty: H, the loss less <g, theta>
-
-
-@dataclass(frozen=True)
-class Slack:
-    """Rounding error of a lower bound; see `maps.rounding`."""
-
-    amount: float  # off the bound
-    length: float  # of the gradient, each block times its sigma
-    factor: float  # of the squared length of the gradient, as a part
-    excess: float = 0.0  # of the largest |g| / c of an L1 penalty
-
-    def widen(self, value: float, square: float) -> float:
-        """Return the bound value - square / 2, where `square` is the squared length of a gradient, sigma included."""
-        if not self.factor < 1 or not np.isfinite(square):
-            return -np.inf
-        return float(value - self.amount - (np.sqrt(max(square, 0.0)) + self.length) ** 2 / (2 * (1 - self.factor)))
-
-    def joined(self, other: Slack) -> Slack:
-        """Return the larger of both."""
-        return Slack(*map(max, astuple(self), astuple(other)))
-
-
-NO_SLACK = Slack(0.0, 0.0, 0.0)
+    dual: SparseDual | None = None  # with an L1 penalty
 
 
 class Objective:
@@ -88,8 +58,6 @@ class Objective:
         self.least_threshold = (
             0.0 if thresholds is None else float(self.vectors.to_array(thresholds).min(initial=np.inf))
         )
-        # Whether gold labellings are mixed into distributions for a bound.
-        self.mixes = thresholds is not None and not np.isfinite(self.sigma2).all()
         self._seen = {
             j: seen
             for j, clique in engine.labelled.items()
@@ -126,13 +94,22 @@ class Objective:
         if self._free is not None:
             gradient = self.vectors.product(gradient, self._free)
         if self.thresholds is not None:
-            given = gradient, theta, self.sigma2, self.thresholds
-            prior, along, square, excess = self.vectors.add_sparse_prior(*given)
-            value, constant = prior - log_likelihood, -log_likelihood - along
-            return Point(value, log_likelihood, gradient, mixed_bound(constant, square, excess), constant)
+            dual = self.sparse_dual(-log_likelihood - self.vectors.dot(gradient, theta), gradient)
+            prior = self.vectors.add_sparse_prior(gradient, theta, self.sigma2, self.thresholds)
+            return Point(prior - log_likelihood, log_likelihood, gradient, dual.bound(), dual)
         prior, lower_terms = self.vectors.add_prior(gradient, theta, self.sigma2)
         value = prior - log_likelihood
         return Point(value, log_likelihood, gradient, value - lower_terms)
+
+    def sparse_dual(self, constant: float, slopes: Vector) -> SparseDual:
+        """Return what bounds min P with an L1 penalty, for a distribution with this entropy H and gradient."""
+        places = self.vectors.beyond(slopes, self.thresholds)
+        sizes, thresholds = (self.vectors.values_at(own, places) for own in (slopes, self.thresholds))
+        return SparseDual(constant, places, np.abs(sizes), thresholds, self.variances_at(places))
+
+    def variances_at(self, places: np.ndarray) -> np.ndarray:
+        """Return sigma^2 of some parameters."""
+        return self.sigma2[np.searchsorted([own.stop for own in self.blocks], places, side="right")]
 
     def in_double(self, held: bool = False) -> Objective:
         """Return P in double precision; itself where it is.
@@ -166,20 +143,14 @@ class Objective:
     def proven_bound(self, theta: Vector, found: Point) -> float:
         """Return the lower bound of an evaluation in double precision less its rounding error; P is never negative."""
         slack = self.slack(theta, found.value)
-        if self.thresholds is not None:
-            return self.sparse_bound(theta, found, slack)
+        if found.dual is not None:
+            return max(found.dual.bound(slack, self.mixture([theta], [1.0])), 0.0)
         return max(slack.widen(found.value, 2 * (found.value - found.lower)), 0.0)
 
-    def sparse_bound(self, theta: Vector, found: Point, slack: Slack = NO_SLACK) -> float:
-        """Return the lower bound of an evaluation with an L1 penalty, mixtures included, less its rounding error."""
-        slopes = self.vectors.loss_gradient(theta, found.gradient, self.sigma2)
-        square, excess = self.vectors.soft_square(slopes, self.sigma2, self.thresholds)
-        constant = found.constant
-        if self.mixes:
-            mixed = 1.0 / max(1.0, excess + slack.excess)
-            logs = self.engine.sequence_log_probabilities(theta).astype(np.float64)
-            constant = mixed * constant + float(self.problem.weights @ mixing_gain(logs, mixed))
-        return max(slack.widen(constant, square), 0.0)
+    def mixture(self, thetas: Sequence[Vector], shares: Sequence[float]) -> Mixture:
+        """Return log p(y) of gold labellings at some points, for bounds with an L1 penalty: half a pass for each."""
+        logs = np.stack([self.engine.sequence_log_probabilities(theta) for theta in thetas])
+        return Mixture(self.problem.weights, np.array(shares), logs.astype(np.float64))
 
     def gradient_length(self, theta: Vector, found: Point) -> float:
         """Return the length of P's gradient; with an L1 penalty that of its shortest subgradient."""
@@ -260,18 +231,6 @@ class Objective:
             return squares
         thresholds, values = self.vectors.to_array(self.thresholds), self.vectors.to_array(theta)
         return squares + float((thresholds * np.abs(values)).sum())
-
-
-def mixing_gain(logs: np.ndarray, mixed: float) -> np.ndarray:
-    """Return H(q) - s H(p) of each sequence for q = (1 - s) e_y + s p, from log p(y), [S]; never negative."""
-    gold = np.exp(logs)
-    rest, both = -np.expm1(logs), 1 - mixed + mixed * gold
-    return np.maximum(mixed * gold * logs - mixed * rest * np.log(mixed) - both * np.log(both), 0.0)
-
-
-def mixed_bound(constant: float, square: float, excess: float) -> float:
-    """Return a lower bound on min P with an L1 penalty, from `Vectors.soft_square` and the loss's H."""
-    return constant / max(1.0, excess) - square / 2
 
 
 class HessianBlocks:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..maps import product
 from ..system import Workers, ranges
-from . import _long_vectors, _proximal
+from . import _long_vectors
 from ._long_vectors import Operation, Values
 
 Vector: TypeAlias = Any  # an array of an engine: nothing but its `Vectors` looks inside
@@ -219,50 +219,21 @@ class Vectors(ABC):
         It returns numbers, or arrays of them, `width` in all; [width, S] comes back.
         """
 
-    def add_sparse_prior(
-        self, gradient: Vector, theta: Vector, variances: np.ndarray, thresholds: Vector
-    ) -> tuple[float, float, float, float]:
-        """Add theta / sigma^2 to a loss's gradient g, with an L1 penalty of thresholds c beside the Gaussian prior.
-
-        Return what both add to P, <g, theta>, and `soft_square` of g.
-        """
+    def add_sparse_prior(self, gradient: Vector, theta: Vector, variances: np.ndarray, thresholds: Vector) -> float:
+        """Add theta / sigma^2 to a gradient; return what the prior and an L1 penalty beside it add to P."""
 
         def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            own, point, least = gradient[part], theta[part], thresholds[part]
-            square, excess = self._softened(abs(own), least, sigma2)
-            prior = (point * point).sum() * (1.0 / sigma2) / 2 + (least * abs(point)).sum()
-            along = (own * point).sum()
+            own, point = gradient[part], theta[part]
+            prior = (point * point).sum() * (1.0 / sigma2) / 2 + (thresholds[part] * abs(point)).sum()
             own += (1.0 / sigma2) * point
-            return prior, along, square, excess
+            return (prior,)
 
-        prior, along, square, excess = self._each_slice(work, 4, variances)
-        return float(prior.sum()), float(along.sum()), float(square.sum()), float(excess.max(initial=0.0))
-
-    def soft_square(self, gradient: Vector, variances: np.ndarray, thresholds: Vector) -> tuple[float, float]:
-        """Return the sum of sigma^2 soft_c(g)^2 over blocks of finite sigma^2, and max |g| / c of the others."""
-
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            return self._softened(abs(self._double(gradient[part])), thresholds[part], sigma2)
-
-        square, excess = self._each_slice(work, 2, variances)
-        return float(square.sum()), float(excess.max(initial=0.0))
-
-    def _softened(self, size: Vector, thresholds: Vector, sigma2: float) -> Sequence[Vector | float]:
-        """Return the sum of sigma^2 soft_c(g)^2 and zero; where sigma^2 is infinite, zero and max |g| / c."""
-        if np.isinf(sigma2):
-            return 0.0, self.xp.amax(size / thresholds)
-        soft = self.xp.clip(size - thresholds, 0.0, None)
-        return sigma2 * (soft * soft).sum(), 0.0
+        return float(self._each_slice(work, 1, variances).sum())
 
     def loss_gradient(self, theta: Vector, gradient: Vector, variances: np.ndarray) -> Vector:
         """Return a gradient without that of the Gaussian prior."""
-        out = self.empty()
-
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            out[part] = gradient[part] - (1.0 / sigma2) * theta[part]
-            return ()
-
-        self._each_slice(work, 0, variances)
+        out = self.copy(gradient)
+        self.add_curvature(out, theta, -np.asarray(variances))
         return out
 
     def steepest_square(self, theta: Vector, gradient: Vector, thresholds: Vector) -> float:
@@ -277,17 +248,18 @@ class Vectors(ABC):
 
         return float(self._each_slice(work, 1).sum())
 
-    def _free(self, theta: Vector, gradient: Vector, thresholds: Vector) -> Vector:
-        """Return a mask of parameters that are not zero, or have a slope beyond their threshold."""
-        return (theta != 0) | (abs(gradient) > thresholds)
+    def beyond(self, gradient: Vector, thresholds: Vector) -> np.ndarray:
+        """Return the places where a slope is beyond its threshold, in their order."""
+        return self.to_array(self.xp.where(abs(gradient) > thresholds)[0])
 
-    def free_count(self, theta: Vector, gradient: Vector, thresholds: Vector) -> int:
-        """Count the parameters that are free."""
+    def values_at(self, vector: Vector, places: np.ndarray) -> np.ndarray:
+        return self.to_array(vector)[places]
 
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            return (self._free(theta[part], gradient[part], thresholds[part]).sum(),)
-
-        return int(self._each_slice(work, 1).sum())
+    def with_values(self, vector: Vector, places: np.ndarray, values: np.ndarray) -> Vector:
+        """Return a copy with other values at some places."""
+        changed = self.to_array(vector).copy()
+        changed[places] = values
+        return self.from_array(changed)
 
     @abstractmethod
     def pairs(self, most: int, dtype: np.dtype | type) -> Pairs:
@@ -422,6 +394,29 @@ class HostVectors(Vectors):
         found = list(self._workers.map(numbered, range(self._slices)))
         return np.array(found, dtype=np.float64).reshape(self._slices, width).T
 
+    def add_sparse_prior(
+        self, gradient: np.ndarray, theta: np.ndarray, variances: np.ndarray, thresholds: np.ndarray
+    ) -> float:
+        given = {"a": self._written(gradient), "b": self._values(theta), "c": self._values(thresholds)}
+        precisions = self._precisions(variances)
+        sums = self._go(_long_vectors.add_sparse_prior, 4, 2, factors=precisions, **given)
+        return float(precisions @ sums[:, 0] / 2 + sums[:, 1].sum())
+
+    def beyond(self, gradient: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+        bounds = self._bounds.tolist()
+
+        def places(number: int) -> np.ndarray:
+            part = slice(bounds[number], bounds[number + 1])
+            return np.flatnonzero(np.abs(gradient[part]) > thresholds[part]) + part.start
+
+        return np.concatenate([np.empty(0, dtype=np.int64), *self._workers.map(places, range(self._slices))])
+
+    def with_values(self, vector: np.ndarray, places: np.ndarray, values: np.ndarray) -> np.ndarray:
+        out = self.empty()
+        self._go(_long_vectors.copied, 2, 0, a=self._values(vector), b=self._written(out))
+        out[places] = values
+        return out
+
     def pairs(self, most: int, dtype: np.dtype | type) -> HostPairs:
         return HostPairs(self, most, dtype)
 
@@ -507,42 +502,6 @@ class Pairs:
         """Set target = length target + weights [rows] times steps; return its product with the gradient."""
         target[:] = length * self._vectors._double(target) + self._mixed(self._steps, weights)
         return self._vectors.dot(target, gradient)
-
-    def minimise_model(
-        self,
-        theta: Vector,
-        gradient: Vector,
-        thresholds: Vector,
-        scale: Vector,
-        matrix: np.ndarray,
-        slots: Sequence[int],
-        most: int,
-        tolerance: float,
-    ) -> tuple[Vector, float]:
-        """Find the step d from theta to where a model of P with an L1 penalty is about the smallest; see `_proximal`.
-
-        Its curvature is diag(b) - W M W^T, where W [n, 2 k] has b times the steps of these slots, then their changes,
-        and M is a matrix [2 k, 2 k]. Parameters that are zero and whose slope is within their threshold stay. Return it
-        with <g, d> and what d adds to the penalty. Coordinate descent runs in this process.
-        """
-        vectors = self._vectors
-        free = vectors.xp.where(vectors._free(theta, gradient, thresholds))[0]
-        curvature, slope, least, start = (
-            vectors.to_array(values[free]) for values in (scale, gradient, thresholds, theta)
-        )
-        k, n = len(slots), len(start)
-        rows = np.zeros((n, max(2 * k + 3 & ~3, 4)), dtype=self.dtype)
-        for place, slot in enumerate(slots):
-            rows[:, place] = vectors.to_array(self._steps[slot][free]) * curvature
-            rows[:, place + k] = vectors.to_array(self._changes[slot][free])
-        wide = np.zeros((rows.shape[1], rows.shape[1]), dtype=self.dtype)
-        wide[: 2 * k, : 2 * k] = matrix
-        point, along = start.copy(), np.zeros(rows.shape[1])
-        room = np.empty(n), np.empty(n, dtype=np.int32)
-        _proximal.minimise(rows, rows @ wide, curvature, slope, least, start, point, along, *room, most, tolerance)
-        moved, direction = point - start, vectors.zeros()
-        direction[free] = vectors.from_array(moved)
-        return direction, float((slope * moved).sum() + (least * (np.abs(point) - np.abs(start))).sum())
 
 
 class HostPairs(Pairs):

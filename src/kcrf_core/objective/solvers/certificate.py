@@ -81,15 +81,15 @@ class FitCertificate:
     def add_bounds(self, objective: Objective, theta: Vector, point: Point, tolerance: Tolerance) -> int:
         """Take up the bounds of a pass; return how many more passes that took.
 
-        The entropy of mixtures with gold labellings takes one: it is added where that is needed and may be enough, and
-        only as the bound without it gets better.
+        The entropy of mixtures with gold labellings takes one: it is added where some sigma^2 is infinite and it may be
+        enough, and only as the bound without it gets better.
         """
         bound, passes = self._bundle.add(objective, theta, point), 0
-        if bound is not None and objective.mixes and bound.value > 0:
+        if bound is not None and bound.dual is not None and not np.isfinite(objective.sigma2).all():
             gap = relative_gap(min(point.value, self._best.value if self._best else np.inf), bound.value)
             if gap <= min(WORTH_MIXING * tolerance.relative(self.lower), NEARER * self._mixed_gap):
                 self._mixed_gap, passes = gap, 1
-                bound = replace(bound, value=objective.sparse_bound(theta, point))
+                bound = replace(bound, value=bound.dual.bound(mixture=objective.mixture([theta], [1.0])))
         self.lower = max(self.lower, point.lower)
         if bound is not None and bound.value >= self.lower:
             self.lower, self._bound = bound.value, bound

@@ -25,8 +25,6 @@ from .wolfe import line_search
 # with observed features 5 % fewer, in the same time and more than twice the memory.
 FEWEST_PAIRS, MOST_PAIRS, PAIR_VALUES, MANY = 10, 60, 1 << 23, 1 << 18
 
-MOST_SPARSE_PAIRS, SPARSE_PAIR_VALUES = 40, 1 << 24
-
 # An initial inverse Hessian that depends on the point is renewed after so many steps, then after so many times as many.
 # Passes to a gap of 1e-3 with the diagonal at zero and with that at a point: an eighth of CoNLL-2000 at a sigma^2 of 1,
 # 100 and 1,000 61, 116, 146 and 54, 101, 119; a quarter of wnut17 at 100 and 1,000 139, 413 and 80, 136; with an L1
@@ -39,11 +37,6 @@ Evaluate = Callable[[Vector], Point]
 
 def _most_pairs(size: int) -> int:
     return FEWEST_PAIRS if size > MANY else min(PAIR_VALUES // max(size, 1), MOST_PAIRS)
-
-
-def most_sparse_pairs(size: int) -> int:
-    """Return how many pairs are kept with an L1 penalty: there a step costs what nonzero parameters cost."""
-    return int(np.clip(SPARSE_PAIR_VALUES // max(size, 1), FEWEST_PAIRS, MOST_SPARSE_PAIRS))
 
 
 class RememberedPairs:
