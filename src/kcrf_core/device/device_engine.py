@@ -1,8 +1,8 @@
-"""All data as one partition on a device: P, its gradient and its Hessian products never leave it.
+"""All data as one partition on a device: P and its gradient never leave it.
 
 A pass is one function of theta on arrays whose shapes the data alone decides, without a look at any value on the way,
-so that a GPU can record and replay it. Blocks of the Hessian, predictions and passes whose messages cannot be trusted
-are computed as by any `Partition`, on maps whose products are taken on the device (`LentMap`).
+so that a GPU can record and replay it. The Hessian, predictions and passes whose messages cannot be trusted are
+computed as by any `Partition`, on maps whose products are taken on the device (`LentMap`).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class DevicePartition(Partition):
         if self._chains_there:
             self._set_up_chains()
         recorded = self.backend.repeated if all(own.stays for own in self._maps.values()) else (lambda work: work)
-        self._evaluated, self._multiplied = (recorded(_loosely(work)) for work in (self._evaluate, self._product))
+        self._evaluated = recorded(_loosely(self._evaluate))
 
     def _lent(self, term: int) -> LentMap:
         own = self.maps[term]
@@ -133,17 +133,17 @@ class DevicePartition(Partition):
             block = laid
         return block.reshape(term.rows, term.columns)
 
-    def _chain_potentials(self, vector: Array, forbidden: Edges | None) -> ChainPotentials:
+    def _chain_potentials(self, theta: Array) -> ChainPotentials:
         backend, Y = self.backend, self.problem.label_count
         edges = Edges(self._none[0], self._none[1], self._none[1])
         for j, label_clique in self.labelled.items():
-            edges = label_clique.edges(self.vectors.take(vector, j), edges, Y)
-        if forbidden is not None:
-            edges = edges.plus(forbidden)
+            edges = label_clique.edges(self.vectors.take(theta, j), edges, Y)
+        if self._forbidden is not None:
+            edges = edges.plus(self._forbidden)
         columns: dict[Clique, Array] = {}
         for j in self.mapped:
             own, clique = self._maps[j], self.terms[j].clique
-            found = own.scores(own.ready(self._weights(vector, j)))
+            found = own.scores(own.ready(self._weights(theta, j)))
             columns[clique] = columns[clique] + found if clique in columns else found
         scores = None
         for clique in (NODE, STATE):
@@ -161,7 +161,7 @@ class DevicePartition(Partition):
     def _evaluate(self, theta: Array) -> tuple[Array, Array]:
         """Return the log-likelihood with 1 if it can be trusted, [2], and the gradient of its negative."""
         backend, chains = self.backend, self._chains
-        potentials = self._chain_potentials(theta, self._forbidden)
+        potentials = self._chain_potentials(theta)
         found = chains.passed(potentials)
         trusted = found.trusted.all()
         # The contribution of each position to the score of the observed labels, [N].
@@ -183,25 +183,23 @@ class DevicePartition(Partition):
             trusted = trusted & held.trusted.all()
             likelihood = likelihood + self._held.difference(held, found)
             errors = self._held.subtract(held, errors, chains.weights)
-        gradient = self._collected(errors, observed=True)
+        gradient = self._collected(errors)
         return backend.xp.stack([likelihood, backend.cast(trusted, DOUBLE)]), gradient
 
-    def _collected(self, found: Passed, observed: bool) -> Array:
-        """Return a vector of weighted errors, or changes, of positions; subtract observed counts from sums if asked."""
+    def _collected(self, found: Passed) -> Array:
+        """Return the vector of weighted errors of positions, and of sums less observed counts."""
         backend, Y = self.backend, self.problem.label_count
         edge, triple = found.edge, found.triple
         pairs: Array = None
         if self.per_position:
-            weighted = edge * self._chains.weights[:, None, None]
-            if observed:
-                place, there = self._gold_places[1]
-                flat = backend.zeros((len(weighted) * Y * Y,))
-                flat[place] = there * self._chains.weights
-                weighted = weighted - flat.reshape(-1, Y, Y)
+            place, there = self._gold_places[1]
+            flat = backend.zeros((len(edge) * Y * Y,))
+            flat[place] = there * self._chains.weights
+            weighted = edge * self._chains.weights[:, None, None] - flat.reshape(-1, Y, Y)
             pairs, edge = weighted.reshape(-1, Y * Y), weighted.sum(0)
-        elif observed:
+        else:
             edge = edge - self._observed_there[0]
-        if triple is not None and observed:
+        if triple is not None:
             triple = triple - self._observed_there[1]
         parts = []
         for j, term in enumerate(self.terms):
@@ -228,30 +226,8 @@ class DevicePartition(Partition):
             likelihood, trusted = self.backend.numpy(figures).tolist()
             if trusted and np.isfinite(likelihood):
                 return likelihood, gradient * 1
-        [value], [gradient] = super().evaluate([theta])  # which knows logarithms
+        [value], [gradient] = super().evaluate([theta])  # in log space
         return value, gradient
-
-    def _product(self, theta: Array, vector: Array) -> tuple[Array, Array]:
-        """Return 1 if it can be trusted, and the Hessian of the negative log-likelihood times a vector."""
-        potentials, direction = self._chain_potentials(theta, self._forbidden), self._chain_potentials(vector, None)
-        if self.second_order and direction.edges.triples is None:
-            none = self.backend.zeros((self.problem.label_count,) * 3)
-            direction = replace(direction, edges=replace(direction.edges, triples=none))
-        found = self._chains.tangent(potentials, direction)
-        trusted, weights = found.trusted.all(), self._chains.weights
-        found = replace(found, node=found.node * weights[:, None])
-        if self._held is not None:
-            held = self._held.tangent(potentials, direction)
-            trusted = trusted & held.trusted.all()
-            found = self._held.subtract(held, found, weights)
-        return self.backend.cast(trusted, DOUBLE), self._collected(found, observed=False)
-
-    def product(self, theta: Array, vector: Array) -> Array:
-        if self._chains_there:
-            trusted, found = self._multiplied(*(self.backend.cast(each, DOUBLE) for each in (theta, vector)))
-            if float(trusted):
-                return found * 1
-        return super().product(theta, vector)
 
     def _remade(self, terms: Sequence[ObjectiveTerm], dtype: np.dtype | type) -> DevicePartition:
         return DevicePartition(self.problem, terms, self.workers, self.device, dtype, self.forbidden)
@@ -316,9 +292,6 @@ class HeldChains:
 
     def passed(self, potentials: ChainPotentials) -> Passed:
         return self._chains.passed(self._held(potentials))
-
-    def tangent(self, potentials: ChainPotentials, direction: ChainPotentials) -> Passed:
-        return self._chains.tangent(self._held(potentials), self._of_rows(direction))
 
     def difference(self, held: Passed, whole: Passed) -> Array:
         """Return the weighted sum of log Z(held) - log Z."""

@@ -10,9 +10,8 @@ the exponentials of edges and scores, less their largest,
 
     f_t = (f_{t-1} E) X_t / c_t        b_t = E r_{t+1},    r_t = b_t X_t / c'_t        p_t = f_t b_t / z_t
 
-and the tangents of all of them are linear in those of the potentials, with scales as they are. What underflows is below
-1e-308 of a message, and takes part in p_t with less than 1e-308 / z_t: if every scale and every z is above `LEAST`,
-nothing is lost (`Passed.trusted`). Other passes are done again on the CPU, in log space.
+What underflows is below 1e-308 of a message, and takes part in p_t with less than 1e-308 / z_t: if every scale and
+every z is above `LEAST`, nothing is lost (`Passed.trusted`). Other passes are done again on the CPU, in log space.
 """
 
 from __future__ import annotations
@@ -120,7 +119,15 @@ class Chains:
         """Put values of packed places in the order of positions."""
         return self.backend.rows(packed[way], self.places[way])
 
-    def _messages(self, potentials: ChainPotentials) -> _Messages:
+    def at_ends(self, values: Array) -> Array:
+        """Put values [2, sequences] of first and last labels at their positions and add both up, [N]."""
+        backend = self.backend
+        values = backend.xp.where(self.open[:, :, 0], values, 0.0)  # of first packed places
+        both = backend.xp.concatenate([values, backend.zeros((2, self.size - values.shape[1]))], 1)
+        return self._in_order(both, 0) + self._in_order(both, 1)
+
+    def passed(self, potentials: ChainPotentials) -> Passed:
+        """Return marginals, and the contributions of positions to log Z."""
         backend = self.backend
         X, shift, E, edge_shift = self._exponentials(potentials)
         ends, end_shifts = self._ends(potentials.edges)
@@ -135,13 +142,13 @@ class Chains:
             before.append(came[1])
             after.append(state[0])
             scales.append(scale)
-        scales = backend.xp.concatenate(scales, 1)
-        left = backend.rows(backend.xp.concatenate(after), self.places[0])  # f
-        back = backend.rows(backend.xp.concatenate(before), self.places[1])  # b
-        scale, back_scale = self._in_order(scales, 0), self._in_order(scales, 1)
-        pushed = back * X / back_scale[:, None]  # r
-        found = left * back
-        z = found.sum(1)
+        left = backend.rows(backend.xp.concatenate(after), self.places[0])  # [N, Y] f
+        back = backend.rows(backend.xp.concatenate(before), self.places[1])  # [N, Y] b
+        packed = backend.xp.concatenate(scales, 1)
+        scale, back_scale = self._in_order(packed, 0), self._in_order(packed, 1)
+        pushed = back * X / back_scale[:, None]  # [N, Y] r
+        node = left * back
+        z = node.sum(1)
         pair_z = z * scale / back_scale  # (f_{t-1} E) r_t
         trusted = (scale > LEAST) & (back_scale > LEAST)
         trusted = trusted & (z > LEAST) & ((pair_z > LEAST) | (self.inner == 0))
@@ -149,95 +156,9 @@ class Chains:
         log_z = backend.xp.log(scale) + self.last * backend.xp.log(z)
         # First and last positions take potentials of ends, others those of the edges before them.
         shifts = shift + self.inner * edge_shift + self.at_ends(end_shifts[:, None])
-        return _Messages(
-            E, own, into, scales, left, back, pushed, found / z[:, None], z, pair_z, log_z, shifts, trusted
-        )
-
-    def at_ends(self, values: Array) -> Array:
-        """Put values [2, sequences] of first and last labels at their positions and add both up, [N]."""
-        backend = self.backend
-        values = backend.xp.where(self.open[:, :, 0], values, 0.0)  # of first packed places
-        both = backend.xp.concatenate([values, backend.zeros((2, self.size - values.shape[1]))], 1)
-        return self._in_order(both, 0) + self._in_order(both, 1)
-
-    def passed(self, potentials: ChainPotentials) -> Passed:
-        """Return marginals, and the contributions of positions to log Z."""
-        found = self._messages(potentials)
-        if len(found.E.shape) == 3:
-            edge = self._pairs(found)
+        earlier = backend.xp.concatenate([left[-1:], left[:-1]])  # f of the position before; of the first one any
+        if len(E.shape) == 3:
+            edge = earlier[:, :, None] * E * pushed[:, None, :] * (self.inner / pair_z)[:, None, None]
         else:
-            edge = found.E * (self._before(found.left).T @ (found.pushed * (self.pair_weights / found.pair_z)[:, None]))
-        return Passed(found.node, edge, None, found.log_z, found.shift, found.trusted)
-
-    def _before(self, values: Array) -> Array:
-        """Return values of the position before each; of the first position any."""
-        return self.backend.xp.concatenate([values[-1:], values[:-1]])
-
-    def _pairs(self, found: _Messages) -> Array:
-        """Return p(y_{t-1}, y_t | x) of every position, zero at first ones, [N, Y, Y]."""
-        joint = self._before(found.left)[:, :, None] * found.E * found.pushed[:, None, :]
-        return joint * (self.inner / found.pair_z)[:, None, None]
-
-    def tangent(self, potentials: ChainPotentials, direction: ChainPotentials) -> Passed:
-        """Return derivatives of marginals along a direction, in the place of marginals."""
-        backend, found = self.backend, self._messages(potentials)
-        d_scores, d_edges = direction.scores, direction.edges
-        shared = len(found.E.shape) == 2
-        bent = found.E * d_edges.transitions
-        into, bent_into = found.into, self._edges_both_ways(bent)
-        d_own = self._both_ways(d_scores)
-        ends = self._ends(potentials.edges)[0]
-        d_ends = ends * backend.xp.where(self.open, backend.xp.stack([d_edges.start, d_edges.end])[:, None, :], 0.0)
-        forward, backward = self.positions
-        states = backend.xp.stack([backend.rows(found.left, forward), backend.rows(found.pushed, backward)])  # packed
-        d_came, d_left = [], []
-        state: Array = None
-        d_state: Array = None
-        for part in self.steps:
-            n = part.stop - part.start
-            if d_state is None:
-                came = d_ends
-            else:
-                came = self._stepped(d_state[:, :n], into, part) + self._stepped(state[:, :n], bent_into, part)
-            state = states[:, part]
-            d_state = came * found.own[:, part] / found.scales[:, part][:, :, None] + state * d_own[:, part]
-            d_came.append(came)
-            d_left.append(d_state)
-        packed = backend.xp.concatenate(d_came, 1), backend.xp.concatenate(d_left, 1)
-        d_left, d_pushed = self._in_order(packed[1], 0), self._in_order(packed[1], 1)
-        d_back = self._in_order(packed[0], 1)
-        change = (d_left * found.back + found.left * d_back) / found.z[:, None]
-        node = change - found.node * change.sum(1)[:, None]
-        before, d_before = self._before(found.left), self._before(d_left)
-        if shared:
-            # The mean of all that changes, at each pair.
-            mean = ((d_before @ found.E + before @ bent) * found.pushed + (before @ found.E) * d_pushed).sum(1)
-            mean = (mean / found.pair_z)[:, None]
-            weights = (self.pair_weights / found.pair_z)[:, None]
-            ahead, d_ahead = found.pushed * weights, d_pushed * weights
-            edge = found.E * (d_before.T @ ahead + before.T @ (d_ahead - ahead * mean)) + bent * (before.T @ ahead)
-        else:
-            joint = d_before[:, :, None] * found.E * found.pushed[:, None, :]
-            joint = joint + before[:, :, None] * (bent * found.pushed[:, None, :] + found.E * d_pushed[:, None, :])
-            joint = joint * (self.inner / found.pair_z)[:, None, None]
-            edge = joint - self._pairs(found) * joint.sum(2).sum(1)[:, None, None]
-        return Passed(node, edge, None, found.log_z, found.shift, found.trusted)
-
-
-@dataclass(frozen=True)
-class _Messages:
-    """Messages of a first-order pass, by positions but for those that are packed."""
-
-    E: Array  # [Y, Y] or [N, Y, Y] exp of edges
-    own: Array  # [2, N, Y] X, packed
-    into: Array  # [2, Y, Y] or [2, N, Y, Y] E, packed
-    scales: Array  # [2, N] packed
-    left: Array  # [N, Y] f
-    back: Array  # [N, Y] b
-    pushed: Array  # [N, Y] r
-    node: Array  # [N, Y]
-    z: Array  # [N]
-    pair_z: Array  # [N]
-    log_z: Array  # [N]
-    shift: Array  # [N]
-    trusted: Array  # [N] bool
+            edge = E * (earlier.T @ (pushed * (self.pair_weights / pair_z)[:, None]))
+        return Passed(node / z[:, None], edge, None, log_z, shifts, trusted)
