@@ -75,12 +75,13 @@ def test_proofs_have_all_digits_after_passes_in_single_precision(kind, rng, work
     np.testing.assert_allclose(other.vectors.to_array(there), gradient, rtol=1e-10, atol=1e-8)
 
 
+@pytest.mark.parametrize("missing", [False, True])  # with missing labels, threads do forward-backward
 @pytest.mark.parametrize("kind", ["linear", "edge-x", "edge2", "edge2-x"])
-def test_missing_labels_cut_sequences_and_forbidden_transitions(kind, rng, workers, device):
+def test_missing_labels_cut_sequences_and_forbidden_transitions(kind, missing, rng, workers, device):
     none = np.where(rng.random((4, 4)) < 0.2, -np.inf, 0.0)
     np.fill_diagonal(none, 0.0)
     forbidden = Edges(none, np.zeros(4), np.array([0.0, 0.0, 0.0, -np.inf]))
-    more = {"missing": True, "cut": True, "allowed": none == 0, "Y": 4}
+    more = {"missing": missing, "cut": True, "allowed": none == 0, "Y": 4}
     check(*both(kind, rng, workers, device, forbidden=forbidden, **more), rng, np.float64)
 
 

@@ -14,9 +14,9 @@ from weakref import WeakMethod
 
 import numpy as np
 
-from ..chains import EDGE_X, NODE, STATE, Clique, Edges, Problem, Sums, label_logs
+from ..chains import EDGE_X, NODE, STATE, Clique, Edges, Problem, Sums
 from ..objective import Engine, ObjectiveTerm, Partition, Vectors, inverse_power_parts
-from ..system import DOUBLE, Array, Workers, positions_within, sequence_rows, size_text
+from ..system import DOUBLE, Array, Workers, positions_within, size_text
 from .device_maps import ArrayPlace, LentMap, map_on, row_sums
 from .device_vectors import DeviceVectors
 from .packed_chains import ChainPotentials, Chains, Passed
@@ -79,8 +79,8 @@ class DevicePartition(Partition):
                 f"one after another (it does so for up to {MOST_STEPS:,})"
             )
             return False
-        if problem.half_known is not None and problem.half_known.soft:
-            self.device.say("threads do forward-backward, for some labels are soft")
+        if not problem.complete.all():
+            self.device.say("threads do forward-backward, for some labels are not known")
             return False
         pairs = self.second_order or self.per_position
         needed = 8 * problem.positions * (PAIR_ARRAYS * Y * Y if pairs else SINGLE_ARRAYS * Y)
@@ -99,16 +99,12 @@ class DevicePartition(Partition):
         if self.forbidden is not None:
             parts = (self.forbidden.transitions, self.forbidden.start, self.forbidden.end)
             self._forbidden = Edges(*(backend.array(part, DOUBLE) for part in parts))
-        known = np.repeat(problem.complete, np.diff(problem.offsets))  # positions of complete sequences
-        labels = np.where(known, problem.labels, 0).astype(np.int64)
-        gold = np.zeros((problem.positions, Y))
-        gold[np.flatnonzero(known), labels[known]] = 1.0
-        self._gold = backend.array(gold)  # [N, Y]
-        self._known = backend.array(known.astype(np.float64))  # [N]
+        labels = problem.labels.astype(np.int64)
+        self._gold = backend.array(np.eye(Y)[labels])  # [N, Y]
         # By order, places of pairs, or triples, of observed labels among all, and 1 or 0 by position, [N] each.
         self._gold_places: dict[int, tuple[Array, Array]] = {}
         for order in (1, 2) if self.second_order else (1,):
-            there = known & (positions_within(problem.offsets) >= order)
+            there = positions_within(problem.offsets) >= order
             place = np.zeros(len(labels), dtype=np.int64)
             for back in range(order, -1, -1):
                 place = place * Y + np.roll(labels, back)
@@ -122,7 +118,6 @@ class DevicePartition(Partition):
         self._ends = []
         for end, rows in enumerate((problem.offsets[:-1], problem.offsets[1:] - 1)):
             self._ends.append(backend.array(rows[problem.with_end(end)].astype(np.int64)))
-        self._held = None if problem.complete.all() else HeldChains(problem, kind, backend)
 
     def _weights(self, vector: Array, j: int) -> Array:
         """Return W [D, columns] of a term with a map."""
@@ -176,13 +171,8 @@ class DevicePartition(Partition):
             own = backend.rows(self._gold, chains.positions[way][: len(chains.open[0])])
             ends.append(backend.xp.where(own > 0, part[None, :], 0.0).sum(1))
         each = gold + chains.at_ends(backend.xp.stack(ends)) - found.log_z - found.shift
-        likelihood = (chains.weights * self._known * each).sum()
+        likelihood = (chains.weights * each).sum()
         errors = replace(found, node=(found.node - self._gold) * chains.weights[:, None])
-        if self._held is not None:
-            held = self._held.passed(potentials)
-            trusted = trusted & held.trusted.all()
-            likelihood = likelihood + self._held.difference(held, found)
-            errors = self._held.subtract(held, errors, chains.weights)
         gradient = self._collected(errors)
         return backend.xp.stack([likelihood, backend.cast(trusted, DOUBLE)]), gradient
 
@@ -262,50 +252,3 @@ class DeviceEngine(Engine):
             total = total + backend.xp.linalg.inv(there + unit * more) * factor
         found = backend.numpy(total) * scale
         return (found + found.T) / 2
-
-
-class HeldChains:
-    """Sequences some of whose labels are not observed, with the observed ones held."""
-
-    def __init__(self, problem: Problem, kind: type[Chains], backend: Any):
-        sequences = np.flatnonzero(~problem.complete)
-        part = problem.subset(sequences)
-        rows = sequence_rows(problem.offsets, sequences).astype(np.int64)
-        self._backend, self._chains = backend, kind(part.offsets, part.cut, part.weights, part.label_count, backend)
-        self._rows = backend.array(rows)
-        possible = np.isfinite(label_logs(part.labels, part.label_count, part.half_known))
-        self._possible = backend.array(possible)  # [n, Y]
-        # Where these rows stand, for what is added to those of all: the row itself or the one behind the last.
-        places = np.full(problem.positions, len(rows), dtype=np.int64)
-        places[rows] = np.arange(len(rows))
-        self._places = backend.array(places)
-
-    def _of_rows(self, potentials: ChainPotentials) -> ChainPotentials:
-        edges = potentials.edges
-        if len(edges.transitions.shape) == 3:
-            edges = replace(edges, transitions=self._backend.rows(edges.transitions, self._rows))
-        return ChainPotentials(self._backend.rows(potentials.scores, self._rows), edges)
-
-    def _held(self, potentials: ChainPotentials) -> ChainPotentials:
-        own = self._of_rows(potentials)
-        return replace(own, scores=self._backend.xp.where(self._possible, own.scores, -np.inf))
-
-    def passed(self, potentials: ChainPotentials) -> Passed:
-        return self._chains.passed(self._held(potentials))
-
-    def difference(self, held: Passed, whole: Passed) -> Array:
-        """Return the weighted sum of log Z(held) - log Z."""
-        each = held.log_z + held.shift - self._backend.rows(whole.log_z + whole.shift, self._rows)
-        return (self._chains.weights * each).sum()
-
-    def _spread(self, values: Array) -> Array:
-        """Put values of these rows among all, zero elsewhere."""
-        none = self._backend.zeros((1, *values.shape[1:]))
-        return self._backend.rows(self._backend.xp.concatenate([values, none]), self._places)
-
-    def subtract(self, held: Passed, errors: Passed, weights: Array) -> Passed:
-        """Subtract what was found here from weighted errors of positions, and from sums."""
-        node = errors.node - self._spread(held.node) * weights[:, None]
-        edge = errors.edge - (self._spread(held.edge) if len(held.edge.shape) == 3 else held.edge)
-        triple = None if errors.triple is None else errors.triple - held.triple
-        return replace(errors, node=node, edge=edge, triple=triple)
