@@ -103,8 +103,7 @@ CASES = {
     "weighed attributes": (attributes, {"weights": True}, {}, {}),
     "edge-x": (columns, {}, {"terms": [{}, {"type": "edge-x", "features": ["c1"]}, {"type": "edge2"}]}, {}),
     "sparse": (columns, {}, WORDS, {"c1": 0.5, "sigma2": 10.0}),
-    "dropped": (columns, {}, {}, {"scheme": "iob2", "scheme_violations": "drop"}),
-    "freed": (columns, {}, {}, {"scheme": "iob2", "scheme_violations": "free", "max_passes": 5}),
+    "scheme": (columns, {"scheme": True}, {}, {"scheme": "iob2"}),
 }
 
 

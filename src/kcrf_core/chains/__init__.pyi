@@ -31,7 +31,6 @@ from .problem import (
     Problem as Problem,
     borders_with_positions as borders_with_positions,
     borders_within as borders_within,
-    label_logs as label_logs,
     partition_borders as partition_borders,
     pieces_of as pieces_of,
 )

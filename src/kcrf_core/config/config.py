@@ -30,7 +30,6 @@ BAGS = ("templates", "attributes")  # types with sparse rows; a dataset has one 
 MAPS = (AUTO, "explicit", "reduced", "full")
 GRADIENT = "gradient"  # pivots are chosen during training
 PRECISIONS = ("single", "double")
-SCHEME_VIOLATIONS = ("error", "drop", "free")  # treatment of training data that violates its label scheme
 NEAR_COPIES = ("together", "ignore")  # treatment of near copies where sequences are held out
 WHEN_IMPOSSIBLE = ("keep", "blank", "fail")  # treatment of sequences without a labelling that obeys the rules
 SCALES = (AUTO, "standard", "unit", "none")
@@ -249,12 +248,6 @@ class TrainingConfig:
     scheme: str | None = declared(
         OneOf(SCHEMES),
         help="Scheme of the labels; transitions that it forbids have probability zero. Default: none.",
-        section="chain",
-    )
-    scheme_violations: str | None = declared(
-        OneOf(SCHEME_VIOLATIONS),
-        help="With `scheme` or `forbid`: training labels that they do not allow are an error, their sequences are left "
-        "out (drop), or the labels count as not observed (free), which rules out a certificate. Default: error.",
         section="chain",
     )
     decode: str = declared(

@@ -337,9 +337,6 @@ def _parse_training(section: _Section, forbid: tuple[str, ...]) -> TrainingConfi
         raise section.error(
             "sigma2", "an infinite 'sigma2' ('c2' 0) needs an L1 penalty: give a 'c1' above 0, or a finite value"
         )
-    if training.scheme_violations is not None and training.scheme is None and not forbid:
-        message = "'scheme_violations' goes with a 'scheme' or 'forbid', and none is given"
-        raise section.error("scheme_violations", message)
     return training
 
 

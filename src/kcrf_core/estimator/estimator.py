@@ -266,7 +266,6 @@ class KernelCRF:
     cut_off: int = 1
     order: int = 1
     scheme: str | None = None
-    scheme_violations: str | None = None
     observed_transitions: bool = False
     window: str | Sequence[int] | None = None
     scale: str = "auto"

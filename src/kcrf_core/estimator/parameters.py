@@ -197,7 +197,7 @@ def column_titles(columns: int | Sequence[str] | None) -> dict[str, Any]:
 
 def search_config(params: Mapping[str, Any], columns: int | Sequence[str] | None) -> dict[str, Any]:
     """Return the settings that a search for a configuration keeps: seed, solver, tolerance and the scheme of labels."""
-    kept = ("solver", "tolerance", "scheme", "scheme_violations", "decode", "span_bonus", "near_copies")
+    kept = ("solver", "tolerance", "scheme", "decode", "span_bonus", "near_copies")
     named = {name: _plain(params[name]) for name in kept}
     training = {name: value for name, value in named.items() if value not in (None, AUTO)}
     training["seed"] = seed_of(params["random_state"])

@@ -1,29 +1,21 @@
-"""From a dataset to the problem that training solves, or to the reason why it cannot be solved.
-
-Labels that a label scheme or `forbid` does not allow where they stand are an error, or (`scheme_violations`) their
-sequences are left out (drop), or they are taken as not observed (free), with more of their sequence where nothing else
-could stand there.
-"""
+"""From a dataset to the problem that training solves, or to the reason why it cannot be solved."""
 
 from __future__ import annotations
 
-import itertools
 import math
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from ..chains import Edges, HalfKnown, Problem, chain, first_impossible
+from ..chains import Edges, HalfKnown, Problem, first_impossible
 from ..config import GRADIENT, SOFT, UNSEEN, Config, RulesConfig, TrainingConfig
-from ..encoding import UNKNOWN, UNOBSERVED, Dataset, Encoding
-from ..errors import ConfigError, DataError, NumericError
+from ..encoding import UNKNOWN, Dataset, Encoding
+from ..errors import ConfigError, DataError
 from ..model import LabelRules
 from ..scoring import Transitions, allowed_transitions
-from ..system import AUTO, counted, offsets_of, positions_within, sequence_rows
+from ..system import AUTO, counted, positions_within
 
 SPARSE_SOLVERS = (AUTO, "proximal")  # those that minimise P with an L1 penalty
-DROP, FREE = HANDLED = ("drop", "free")  # ways to train on data that breaks its label scheme
 
 
 def problem_of(encoding: Encoding, dataset: Dataset) -> Problem:
@@ -88,7 +80,7 @@ def forbidden_transitions(
     encoding: Encoding, dataset: Dataset, problem: Problem, training: TrainingConfig
 ) -> Edges | None:
     """Return minus infinity for transitions that the label scheme or the training data rule out; None without any."""
-    allowed = allowed_by(encoding, problem, training, training.scheme_violations in HANDLED)
+    allowed = allowed_by(encoding, problem, training, False)
     if all(part.all() for part in (allowed.pairs, allowed.first, allowed.last)):
         return None
     forbidden = Edges.zeros(problem.label_count).permitted(allowed)
@@ -138,90 +130,27 @@ def rule_name(training: TrainingConfig) -> str:
     return " and ".join(names)
 
 
-def _other_scheme(training: TrainingConfig) -> str:
-    return ": is it another scheme?" if training.forbid == () else ""
-
-
-@dataclass(frozen=True)
-class Violations:
-    """Labels of the training data that a scheme forbids, and how they were handled."""
-
-    handled: str  # drop or free
-    labels: int  # how many stand where they must not
-    sequences: int  # how many have such a label
-    freed: int  # labels that are taken as not observed
-    first_label: str
-    first_line: int
-    kept: np.ndarray | None = None  # numbers of the sequences that are left; None: all
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "handled": self.handled,
-            "labels": self.labels,
-            "sequences": self.sequences,
-            "freed": self.freed,
-            "first": {"label": self.first_label, "line": self.first_line},
-        }
-
-    @property
-    def count(self) -> str:
-        return f"{counted(self.labels, 'label')} in {counted(self.sequences, 'sequence')}"
-
-    def text(self, training: TrainingConfig) -> str:
-        """Return one line that reports what was done."""
-        if self.handled == DROP:
-            done = "this sequence is" if self.sequences == 1 else f"these {self.sequences:,} sequences are"
-            done += " left out"
-        else:
-            done = f"{counted(self.freed, 'label is', 'labels are')} taken as not observed"
-        first = f"first '{self.first_label}' in line {self.first_line}"
-        return f"{rule_name(training).removeprefix('the ')}: {self.count} must not stand there, {first}: {done}"
-
-
-def kept_to_scheme(
-    encoding: Encoding, dataset: Dataset, training: TrainingConfig
-) -> tuple[Dataset, Problem, Violations | None]:
-    """Make training data keep to its label scheme in the configured way; an error where none is configured."""
-    problem = problem_of(encoding, dataset)
+def check_scheme(encoding: Encoding, dataset: Dataset, problem: Problem, training: TrainingConfig) -> None:
+    """Refuse training data with labels that its label scheme or `forbid` does not allow where they stand."""
     if training.scheme is None and not training.forbid:
-        return dataset, problem, None
-    name = rule_name(training)
-    handled = training.scheme_violations
+        return
     broken = np.flatnonzero(_broken(problem, encoding, training))
     if not len(broken):
-        return dataset, problem, None
-    sequences = np.unique(np.searchsorted(problem.offsets, broken, side="right") - 1)
+        return
     label, line = encoding.labels[problem.labels[broken[0]]], int(dataset.lines[broken[0]])
-    found = Violations(handled or "error", len(broken), len(sequences), 0, label, line)
-    if handled == DROP:
-        rest = np.setdiff1d(np.arange(dataset.sequences), sequences)
-        if not len(rest):
-            raise DataError(f"no sequence follows {name}{_other_scheme(training)}", dataset.source)
-        dataset, found = dataset.subset(rest), replace(found, kept=rest)
-    elif handled == FREE and encoding.half_known == SOFT:
-        message = "'soft_labels' does not go with 'scheme_violations: free', which takes labels as not observed"
-        raise ConfigError(message, settings=["scheme_violations", "soft_labels"])
-    elif handled == FREE:
-        labels = problem.labels.copy()
-        labels[broken] = UNOBSERVED
-        labels = _fillable(replace(problem, labels=labels), sequences, encoding, training)
-        found = replace(found, freed=int(np.count_nonzero(labels != problem.labels)))
-        dataset = replace(dataset, labels=labels)
-    else:
-        more = f" (as {found.count})" if found.labels > 1 else ""
-        reason = f"the label '{label}' in line {line} is not allowed there by {name}"
-        try:
-            if training.scheme is not None:
-                allowed_transitions([label], training.scheme)
-        except DataError as error:
-            reason = f"{error.message}, and occurs in line {line}"
-        raise DataError(
-            f"{reason}{more}: correct the data, or let training leave out such "
-            "sequences ('scheme_violations: drop') or take such labels as not observed (free)",
-            dataset.source,
-            settings=["scheme_violations"],
-        )
-    return dataset, problem_of(encoding, dataset), found
+    sequences = len(np.unique(np.searchsorted(problem.offsets, broken, side="right")))
+    more = f" (as {len(broken):,} labels in {counted(sequences, 'sequence')})" if len(broken) > 1 else ""
+    reason = f"the label '{label}' in line {line} is not allowed there by {rule_name(training)}"
+    try:
+        if training.scheme is not None:
+            allowed_transitions([label], training.scheme)
+    except DataError as error:
+        reason = f"{error.message}, and occurs in line {line}"
+    raise DataError(
+        f"{reason}{more}: correct the data, or train without it, and give it when labels are predicted",
+        dataset.source,
+        settings=["scheme", "forbid"],
+    )
 
 
 def forbidden_count(encoding: Encoding, dataset: Dataset, training: TrainingConfig) -> int:
@@ -249,33 +178,3 @@ def _broken(problem: Problem, encoding: Encoding, training: TrainingConfig) -> n
     broken = np.where(within == 0, first, pairs)
     broken |= last & ~allowed.last[labels]
     return (broken & known) | stray
-
-
-def _fillable(problem: Problem, sequences: np.ndarray, encoding: Encoding, training: TrainingConfig) -> np.ndarray:
-    """Return labels [N], as few more as possible of them not observed, such that the scheme allows some labelling."""
-    rows = sequence_rows(problem.offsets, sequences)
-    offsets = offsets_of(np.diff(problem.offsets)[sequences])
-    cuts = np.zeros((len(sequences), 2), dtype=bool) if problem.cut is None else problem.cut[sequences]
-    while True:
-        # With fewer labels observed, fewer transitions may be.
-        edges = Edges.zeros(problem.label_count).permitted(allowed_by(encoding, problem, training, True))
-        labels = problem.labels.copy()
-        own = labels[rows]
-        observed = own >= 0
-        scores = np.zeros((len(own), problem.label_count))
-        scores[observed, own[observed]] = 1.0
-        try:
-            best = np.empty(len(own), dtype=np.int32)
-            for cut in itertools.product((False, True), repeat=2):
-                alike = np.flatnonzero((cuts == cut).all(axis=1))
-                some = sequence_rows(offsets, alike)
-                ends = offsets_of(np.diff(offsets)[alike])
-                best[some] = chain.viterbi(scores[some], edges.cut(*cut), ends)[0]
-        except NumericError:
-            raise DataError(
-                f"{rule_name(training)} allows no labelling of some sequences{_other_scheme(training)}"
-            ) from None
-        labels[rows] = np.where(observed & (best != own), UNOBSERVED, own)
-        if np.array_equal(labels, problem.labels):
-            return labels
-        problem = replace(problem, labels=labels)

@@ -34,7 +34,7 @@ from ..maps import (
     RepeatedMap,
     RepeatedSpec,
 )
-from ..model import Model, ShardFolder, StoredShard, digest, encoding_of, joined_digests
+from ..model import Model, ShardFolder, StoredShard, encoding_of
 from ..objective import DistantRows, Engine, Executor, LocalExecutor, Vector
 from ..objective.solvers import Event, Note, Observer, Run
 from ..system import Workers, counted, hand_back, sequence_rows
@@ -356,8 +356,7 @@ class ShardRun(TrainingRun):
         if device is not None:
             name = device.backend.name
             options.observer.note(f"engine {name}: threads go through shards; pivots and sigma2 are found on it")
-        kept = None if self._violations is None else self._violations.kept
-        self._data = replace(ShardedData.of(folder, kept), observer=options.observer)
+        self._data = replace(ShardedData.of(folder), observer=options.observer)
 
     def fit_terms(self) -> TrainingTask:
         """Fix the terms on a sample; on all of the data where no choice is to be made."""
@@ -374,8 +373,7 @@ class ShardRun(TrainingRun):
         if None not in self._given.values() and not self._options.select_terms and set(types.values()) == {"explicit"}:
             return self._on_shards([term.name for term in self._config.terms], {})
         which = spread_sequences(self._dataset.sequences, self._dataset.positions, SAMPLE_POSITIONS)
-        kept = None if self._violations is None else self._violations.kept
-        parts = [part.dataset() for part in ShardedData.of(self._folder, which if kept is None else kept[which]).parts]
+        parts = [part.dataset() for part in ShardedData.of(self._folder, which).parts]
         own, sample = self._dataset.subset(which), join_datasets(parts)
         sample = replace(sample, labels=own.labels, half_known=own.half_known, source=self._folder.path)
         self._observer.report(
@@ -446,16 +444,7 @@ class ShardRun(TrainingRun):
         return None if has_pivots or not solution.objective.convex else 0.0, self._options.certify
 
     def data_digest(self) -> str:
-        if self._violations is None:
-            return self._folder.data_digest
-        return joined_digests(map(digest, self._trained_on()))
-
-    def _trained_on(self) -> Iterator[Dataset]:
-        """Yield shards with those sequences and labels that are trained on."""
-        borders = self._dataset.offsets[self._dataset.borders].tolist()
-        for part, rows in zip(self._data.visited(), pairwise(borders), strict=True):
-            labels, half_known = self._dataset.known_labels[slice(*rows)], self._dataset.half_known
-            yield replace(part.dataset(), labels=labels, half_known=half_known)
+        return self._folder.data_digest
 
 
 class _OfSample(Observer):

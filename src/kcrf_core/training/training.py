@@ -48,12 +48,12 @@ from .held_out import DecoderChoice, HoldOut, Splits, default_decoder
 from .near_copies import kept_together
 from .prior_search import HeldOut, Prior, choose_prior, plan_splits
 from .problems import (
-    Violations,
     check_partial,
+    check_scheme,
     check_sparse,
     forbidden_count,
     forbidden_transitions,
-    kept_to_scheme,
+    problem_of,
     rule_name,
     seen_transitions,
 )
@@ -107,7 +107,6 @@ class Report:
     dev: DevReport | None = None
     growth: Growth | None = None  # pivots that were added during training, if any
     pruned: PruneReport | None = None  # results of pruning, if any
-    violations: Violations | None = None  # of the label scheme, if the data has some
     held_out: HeldOut | None = None  # held-out data that sigma2 was chosen on, if any
     # Time of tagging by posterior decoding, in times of that by Viterbi, where they were compared. Model files do not
     # have it: their bytes depend on no clock.
@@ -141,7 +140,6 @@ class Report:
             "dev": self.dev,
             "growth": self.growth,
             "pruned": self.pruned,
-            "scheme_violations": self.violations,
             "held_out": self.held_out,
         }
         return out | {key: value.to_dict() for key, value in optional.items() if value is not None}
@@ -238,12 +236,10 @@ class TrainingRun:
             observer.note(f"a tolerance below {SINGLE_TOLERANCE:g} is beyond single precision: double is used")
             training = replace(training, precision="double")
             config = replace(config, training=training)
-        dataset, self._problem, self._violations = kept_to_scheme(encoding, dataset, training)
-        self._problem = replace(self._problem, least_count=options.min_frequency or 0.0)
+        self._problem = replace(problem_of(encoding, dataset), least_count=options.min_frequency or 0.0)
+        check_scheme(encoding, dataset, self._problem, training)
         self._tolerance = Tolerance.of(training.tolerance, self._problem)
         self._hold_out = options.hold_out or HoldOut()
-        if self._violations is not None and self._violations.kept is not None:
-            self._hold_out = self._hold_out.subset(self._violations.kept)
         self._yardstick = choose_yardstick(encoding.labels, training.metric)
         # The decoder that is given; None: it is to be chosen.
         decision = Decision(None if training.decode == AUTO else training.decode, span_bonus=training.span_bonus)
@@ -252,8 +248,6 @@ class TrainingRun:
             self._decoder = DecoderChoice(decision.decoder(DECODINGS[0]), span_bonus=training.span_bonus or 0.0)
         if training.span_bonus:
             span_bonuses(encoding.labels, training.span_bonus)  # which refuses labels without spans
-        if self._violations is not None:
-            observer.report(self._violations.text(training))
         self._complete = bool(self._problem.complete.all())  # all labels are observed
         hopeless = 0 if options.dev is None else forbidden_count(encoding, options.dev, training)
         if hopeless:
@@ -326,7 +320,6 @@ class TrainingRun:
             dev=None if dev is None else dev.report(model),
             growth=growth,
             pruned=pruned,
-            violations=self._violations,
             held_out=prior.held_out,
             decoder=decoder,
             metric=self._yardstick.name,
