@@ -245,7 +245,7 @@ def test_importance(kcrf, model, data, tmp_path):
     found = json.loads(kcrf("inspect", model, *options, "--json").text)["importance"]
     assert found[0]["loss"] == max(one["loss"] for one in found) > 0 and found[0]["standard_error"] > 0
     done = kcrf("inspect", model, *options)
-    assert done.code == 0 and f"{found[0]['column']}[{found[0]['offset']}]" in done.text
+    assert done.code == 0 and f"\n{found[0]['column']} " in done.text
     assert kcrf("inspect", model, *options, "--dump").code == 2
     assert kcrf("inspect", model, "--importance", tmp_path / "none").code == 1
 
@@ -258,7 +258,11 @@ def test_importance_of_columns(kcrf, data, tmp_path):
     found = json.loads(kcrf("inspect", path, *options, "--json").text)["importance"]
     assert {one["column"] for one in found} == {"c0"}
     text = kcrf("inspect", path, *options).text
-    assert "in all features made of it" in text and "column[offset]" in text
+    assert "values of a column are shuffled" in text and "\nc0 " in text
+    encoded = tmp_path / "d.npz"
+    assert kcrf("featurize", data, "-q", "-o", encoded).code == 0
+    done = kcrf("inspect", path, "--importance", encoded)
+    assert done.code == 2 and "give the text" in done.err
 
 
 def test_importance_on_one_sequence_and_steps_of_windows(kcrf, data, tmp_path):

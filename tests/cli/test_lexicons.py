@@ -73,7 +73,7 @@ def test_models_find_names_that_training_never_saw(kcrf, task):
     expected = "categorical, 3 values, window -1..1; lexicon of cities.txt, 36 entries of up to 3 words, case: fold"
     assert f"feature c0.city: {expected}" in shown and "c0.city[0]=B-city" in shown
     shown = kcrf("inspect", task / "model.npz", "--importance", task / "test.conll", "--top", 3).text
-    assert "c0.city[0]" in shown
+    assert "c0      " in shown
     shown = kcrf("tag", "-m", task / "model.npz", task / "test.conll", "--explain", 3).text
     assert "c0.city[0]=B-city" in shown and "c0.city[0]=none" in shown
 

@@ -9,7 +9,7 @@ import pytest
 
 from kcrf_core import KernelCRF
 from kcrf_core.config import load_template, parse_config
-from kcrf_core.corpora import ITEMS, corpus_of, read_corpus
+from kcrf_core.corpora import ITEMS, Corpus, corpus_of, read_corpus
 from kcrf_core.encoding import configured, fit_encoding
 from kcrf_core.errors import DataError
 from kcrf_core.model import Decoder, Wishes, importances
@@ -31,18 +31,18 @@ def fitted(folder, seed, kernel="rbf"):
     config, _ = configured({}, options | ({} if kernel == "linear" else {"size": 60}), corpus, "options")
     encoding, dataset = fit_encoding(config, corpus)
     with Workers(1) as workers:
-        return train(encoding, dataset, config, workers=workers)[0], dataset
+        return train(encoding, dataset, config, workers=workers)[0], dataset, corpus
 
 
 @pytest.mark.parametrize(("tasks", "least"), [(4, 4), pytest.param(20, 19, marks=pytest.mark.slow)])
 def test_the_ranking_is_right(tmp_path, tasks, least):
     right = 0
     for seed in range(tasks):
-        model, dataset = fitted(tmp_path, seed)
+        model, dataset, corpus = fitted(tmp_path, seed)
         with Workers(1) as workers:
-            found = importances(model, dataset, workers, repetitions=1)
+            found = importances(model, corpus, workers, repetitions=1)
             (decoded,) = Decoder(model, Wishes(explain=9)).decode(dataset, "data", workers)
-        by_data = [one.name for one in found]
+        by_data = [f"{one.column}[0]" for one in found]
         sizes = {}
         for one in decoded.explanations:
             for part in one.contributions:
@@ -55,30 +55,22 @@ def test_the_ranking_is_right(tmp_path, tasks, least):
 
 
 def test_figures_of_importance(tmp_path):
-    model, dataset = fitted(tmp_path, 0, "linear")
+    model, _, corpus = fitted(tmp_path, 0, "linear")
     with Workers(1) as workers:
-        first, again = (importances(model, dataset, workers) for _ in range(2))
+        first, again = (importances(model, corpus, workers) for _ in range(2))
         assert first == again  # chance comes from the seed alone
         worst, best = first[-1], first[0]
         assert best.loss > 10 * best.error and best.accuracy > 0.1 and abs(worst.loss) < 0.1
-        assert (best.column, best.offset) == ("c3", 0)
+        assert best.column == "c3"
         with pytest.raises(DataError, match="labelled data"):
-            importances(model, replace(dataset, labels=None), workers)
+            importances(model, replace(corpus, columns=corpus.columns[:-1]), workers)
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_attributes_go_by_how_their_names_begin(kernel):
-    generator = np.random.default_rng(0)
-    X = [[{"w": str(generator.integers(6)), "next": {"w": str(generator.integers(3))}, "n=x": 1.0} for _ in range(3)]
-         for _ in range(60)]  # fmt: skip
-    y = [["ab"[int(one["w"]) % 2] for one in x] for x in X]
-    crf = KernelCRF(kernel=kernel, sigma2=3, **({} if kernel == "linear" else {"size": 20})).fit(X, y)
-    dataset = crf.model_.encoding.encode(corpus_of(X, ITEMS, y))
-    with Workers(1) as workers:
-        found = importances(crf.model_, dataset, workers)
-    assert found[0].name == "w" and {one.name for one in found} == {"w", "next:w", "n"}
-    assert found[0].loss > 0.3 and all(abs(one.loss) < 0.1 for one in found[1:])
-    assert found[-1].offset is None
+def test_attributes_are_refused():
+    X, y = [[{"w": "a"}, {"w": "b"}]] * 3, [["p", "q"]] * 3
+    crf = KernelCRF(sigma2=3).fit(X, y)
+    with Workers(1) as workers, pytest.raises(DataError, match="files of columns"):
+        importances(crf.model_, corpus_of(X, ITEMS, y), workers)
 
 
 def test_features_of_a_column_are_shuffled_together(tmp_path):
@@ -96,11 +88,9 @@ def test_features_of_a_column_are_shuffled_together(tmp_path):
     encoding, dataset = fit_encoding(config, corpus)
     with Workers(1) as workers:
         model = train(encoding, dataset, config, workers=workers)[0]
-        found = {one.name: one for one in importances(model, dataset, workers, 1)}
-    assert next(iter(found)) == "c0[0]" and set(found) == {"c0[0]", "c1[0]", "c1[1]"}
-    assert found["c0[0]"].loss > 1
-    # Another word after this one, in the conjunction alone: the word that it is about stays in it.
-    assert abs(found["c1[1]"].loss) < 0.1
+        found = {one.column: one for one in importances(model, corpus, workers, 1)}
+    assert list(found) == ["c0", "c1"]
+    assert found["c0"].loss > 1 and abs(found["c1"].loss) < 0.1
 
 
 def test_numbers_go_with_their_missing_values(tmp_path):
@@ -111,17 +101,32 @@ def test_numbers_go_with_their_missing_values(tmp_path):
     encoding, dataset = fit_encoding(config, corpus)
     with Workers(1) as workers:
         model = train(encoding, dataset, config, workers=workers)[0]
-        found = {one.name for one in importances(model, dataset, workers, 1)}
-    assert found == {"c0[0]", "c1[0]"}
+        found = {one.column for one in importances(model, corpus, workers, 1)}
+    assert found == {"c0", "c1"}
 
 
 def test_lines_of_templates_go_by_the_columns_they_see(tmp_path):
     (tmp_path / "data").write_text("u\tv\ta\nw\tv\tb\n\nu\tz\ta\n\n" * 4)
     config = parse_config(load_template("U0:%x[0,0]\nU1:%x[0,0]/%x[-1,1]\nU2:%x[-1,1]\n", "t"), "t")
-    encoding, dataset = fit_encoding(config, read_corpus(tmp_path / "data"))
+    corpus = read_corpus(tmp_path / "data")
+    encoding, dataset = fit_encoding(config, corpus)
     with Workers(1) as workers:
         model = train(
             encoding, dataset, replace(config, training=replace(config.training, sigma2=1.0)), workers=workers
         )[0]
-        found = {one.name for one in importances(model, dataset, workers, 1)}
-    assert found == {"c0[0]", "c1[-1]"}
+        found = {one.column for one in importances(model, corpus, workers, 1)}
+    assert found == {"c0", "c1"}
+
+
+def test_rows_of_vectors_are_shuffled_as_a_whole(rng):
+    X = [[{"emb": rng.normal(size=3), "w": "u"} for _ in range(4)] for _ in range(30)]
+    y = [["ab"[int(one["emb"].sum() > 0)] for one in x] for x in X]
+    rows = np.array([one["emb"] for x in X for one in x])
+    columns = [["u"] * 120, [label for labels in y for label in labels]]
+    corpus = Corpus("toy", tuple(columns), np.arange(0, 121, 4), np.arange(1, 121), vectors={"emb": rows})
+    config = parse_config({"training": {"sigma2": 3.0}})
+    encoding, dataset = fit_encoding(config, corpus)
+    with Workers(1) as workers:
+        model = train(encoding, dataset, config, workers=workers)[0]
+        found = importances(model, corpus, workers)
+    assert [one.column for one in found] == ["emb", "c0"] and found[0].loss > 0.3 and found[1].loss == 0

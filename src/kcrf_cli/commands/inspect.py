@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kcrf_core.errors import FileFormatError
 from kcrf_core.files import is_archive, is_folder
 
 from .. import options
@@ -35,8 +34,8 @@ class InspectArguments:
         "Check that names and widths of vectors fit FILE. Default: none."
     )
     importance: str | None = options.option(
-        "Permutation importance on labelled data: the drop in log-likelihood when the values of a column at an offset "
-        "are shuffled, in all features made of it. Default: only weights are shown.",
+        "Permutation importance on labelled text: the drop in log-likelihood when the values of a column are shuffled. "
+        "Default: only weights are shown.",
         "DATA",
         type=click.Path(),
         common=True,
@@ -147,19 +146,14 @@ def _show_folder(path: str, as_json: bool) -> None:
 
 def _importance(model: Model, run: InspectArguments, data: str) -> list[Importance]:
     """Return the importance of each column, by labelled data; a bar shows the progress."""
-    from kcrf_core.model import importances, load_dataset
+    from kcrf_core.model import importances
     from kcrf_core.system import Workers
 
     from ..io.progress import progress
 
     encoding = model.encoding
-    if is_archive(data):
-        archive = load_dataset(data)
-        if not archive.encoding.same_as(encoding):
-            raise FileFormatError(f"{data}: encoded unlike the model: featurize it with --like MODEL")
-        dataset = archive.dataset
-    else:
-        layout = encoding.columns, encoding.layout
-        dataset = encoding.encode(files.read_data(data, encoding.format, *layout, run.threads, True, run.vectors))
-    with Workers(run.threads) as workers, progress(False, "features") as moved:
-        return importances(model, dataset, workers, run.repetitions, done=moved)
+    options.refuse((is_archive(data), f"{data} is encoded, and has no columns to shuffle: give the text"))
+    layout = encoding.columns, encoding.layout
+    corpus = files.read_data(data, encoding.format, *layout, run.threads, True, run.vectors)
+    with Workers(run.threads) as workers, progress(False, "columns") as moved:
+        return importances(model, corpus, workers, run.repetitions, done=moved)

@@ -45,11 +45,10 @@ def _importance(found: list[dict[str, Any]]) -> str:
     """Return a table of permutation importance."""
     rows = []
     for one in found:
-        name = one["column"] if one["offset"] is None else f"{one['column']}[{one['offset']}]"
         margin = "" if one["standard_error"] is None else f" +- {one['standard_error']:.4f}"
-        rows.append([name, f"{one['loss']:.4f}{margin}", f"{100 * one['accuracy']:.2f}"])
-    what = "a column's values at an offset are shuffled, in all features made of it, +- standard error over sequences"
-    return f"permutation importance: drop when {what}\n" + table(("column[offset]", "log p", "accuracy, points"), rows)
+        rows.append([one["column"], f"{one['loss']:.4f}{margin}", f"{100 * one['accuracy']:.2f}"])
+    what = "the values of a column are shuffled, +- standard error over sequences"
+    return f"permutation importance: drop when {what}\n" + table(("column", "log p", "accuracy, points"), rows)
 
 
 def _head(found: dict[str, Any], path: str) -> str:

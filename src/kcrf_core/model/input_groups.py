@@ -1,7 +1,7 @@
 """Inputs of a term in groups that mean something to people: a column at one offset.
 
-A group is removed by the code of no value, by zeros, the means of scaled numbers, or by dropping attributes. Where
-positions are explained, each attribute of a position is a group; over data, those whose names begin alike.
+A group is removed by the code of no value, by zeros, the means of scaled numbers, or by dropping attributes, each of
+which is a group of its own.
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ import numpy as np
 from ..corpora import NUMBER_TRANSFORMS
 from ..encoding import (
     AttributeFeature,
-    ConjunctionFeature,
-    Encoding,
     Feature,
-    LookupFeature,
     RealFeature,
     View,
     field_name,
@@ -26,7 +23,6 @@ from ..encoding import (
 from ..kernels import NOTHING, Group, Inputs
 
 MOST_COLUMNS = 32  # of a feature up to which each number is a group
-MOST_PREFIXES = 200  # of attributes up to which they make groups
 UNSEEN_ATTRIBUTES = "attributes that training has not seen"
 SHOWN_VALUES = 8  # of a pivot as text
 
@@ -39,7 +35,6 @@ class InputGroup:
     place: int  # of the offset in the feature's window
     columns: Group  # where it stands among columns
     column: str  # the name of a number among several; else that of the feature
-    attributes: np.ndarray | None = None  # [A] bool, of those that are one group; None: all of them
 
     @property
     def bag_feature(self) -> AttributeFeature:
@@ -55,23 +50,6 @@ class InputGroup:
     def name(self) -> str:
         """Name without a value: `word[-1]`."""
         return self.column if self.offset is None else f"{self.column}[{self.offset}]"
-
-    @property
-    def cells(self) -> list[tuple[str, int | None]]:
-        """Columns of the data with offsets that its values are made of, one for each part of a conjunction.
-
-        Attributes, lines of templates, lexicons, clusters, vectors and images stand for themselves.
-        """
-        feature, config, own = self.feature, self.feature.config, self.offset
-        if own is None:
-            return [(self.column, None)]
-        if isinstance(feature, ConjunctionFeature):
-            pairs = zip(feature.parts, config.parts, strict=True)
-            return [(_own_column(part), own + shift) for part, (_, shift) in pairs]
-        if config.transform in NUMBER_TRANSFORMS and NUMBER_TRANSFORMS[config.transform].joins:
-            return [(column, own) for column in config.columns]
-        name = _own_column(feature) if len(config.columns) == 1 else self.column.removesuffix(config.suffix)
-        return [(name.removesuffix(".missing") if self.columns.real else name, own)]
 
     def described(self, inputs: Inputs, row: int) -> str:
         """Return the name with the value of an input: `word[-1]=the`."""
@@ -120,12 +98,6 @@ class AttributeSlot:
         return replace(inputs, bag=bag)
 
 
-def _own_column(feature: Feature) -> str:
-    """Return the column of a feature, or its name if it has none, or knows more of it than the data."""
-    config = feature.config
-    return config.name if isinstance(feature, LookupFeature) or not config.columns else config.columns[0]
-
-
 def with_slots(groups: Sequence[InputGroup], inputs: Inputs) -> list[InputGroup | AttributeSlot]:
     """Return groups for these inputs, each attribute by itself."""
     out: list[InputGroup | AttributeSlot] = []
@@ -138,28 +110,6 @@ def with_slots(groups: Sequence[InputGroup], inputs: Inputs) -> list[InputGroup 
         if (inputs.unseen > 0).any():
             out.append(AttributeSlot(group.bag_feature, None))
     return out
-
-
-def dataset_groups(encoding: Encoding) -> list[InputGroup]:
-    """Return the groups of all features, in the order of a dataset's columns; attributes by the beginning of names."""
-    out: list[InputGroup] = []
-    for group in input_groups([View.of(feature) for feature in encoding.features]):
-        if group.columns.bag:
-            prefixes = np.array([_prefix(name) for name in group.bag_feature.vocabulary.values], dtype=object)
-            distinct = list(dict.fromkeys(prefixes))
-            if len(distinct) <= MOST_PREFIXES:
-                out += [replace(group, column=prefix, attributes=prefixes == prefix) for prefix in distinct]
-                continue
-        out.append(group)
-    return out
-
-
-def _prefix(attribute: str) -> str:
-    """Return `w[-1]` for `w[-1]=the`, `next:word` for `next:word:sat`, and a plain name as it is."""
-    before, equals, _ = attribute.partition("=")
-    if equals and before:
-        return before
-    return attribute.rpartition(":")[0] or attribute
 
 
 def input_groups(views: Sequence[View]) -> list[InputGroup]:
