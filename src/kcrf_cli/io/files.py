@@ -234,5 +234,3 @@ def kept_journal(
     else:
         if temporary:
             journal.remove()
-    finally:
-        journal.close()

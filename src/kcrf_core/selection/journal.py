@@ -14,42 +14,26 @@ from typing import IO, Any
 
 from .._version import __version__
 from ..corpora import Corpus
-from ..errors import ConfigError, FileFormatError
+from ..errors import FileFormatError
 from ..files import content_digest, naming
 
 FORMAT = 1
 
 
 class Journal:
-    """Results kept in a file, which exists from the first of them on and belongs to one run at a time."""
+    """Results kept in a file, which exists from the first of them on; several runs may add to it."""
 
     def __init__(self, path: str, command: str = "crossval"):
         self.path = path
         self._command = f"kcrf {command}"  # the command that makes the results
         self._header = {"kind": f"{self._command} journal", "format": FORMAT}
+        self.begun = False  # there is a file
         self.damaged = 0  # lines that cannot be read
         self._found: dict[str, dict[str, Any]] = {}
         self._open_line = False  # the file ends in the middle of a line
-        self._stream: IO[bytes] | None = None
-        with contextlib.suppress(FileNotFoundError):
-            self._stream = self._locked(open(path, "r+b", buffering=0))  # noqa: SIM115, kept
-        if self._stream is not None:
-            try:
-                self._read(self._stream)
-            except BaseException:
-                self.close()
-                raise
-
-    @property
-    def begun(self) -> bool:
-        """True if there is a file."""
-        return self._stream is not None
-
-    def close(self) -> None:
-        """Release the file for other runs."""
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
+        with contextlib.suppress(FileNotFoundError), open(path, "rb") as stream:
+            self._read(stream.read())
+            self.begun = True
 
     def __len__(self) -> int:
         return len(self._found)
@@ -60,50 +44,27 @@ class Journal:
     def add(self, key: str, about: dict[str, Any], result: dict[str, Any]) -> None:
         """Keep a result; `about` is for readers of the file."""
         entry = {"key": key, **about, "result": result, "check": digest_of(key, result)}
-        with naming(self.path):
-            self._stream = self._stream or self._begin()
-            line = "\n" * self._open_line + json.dumps(entry, ensure_ascii=False) + "\n"
-            self._open_line = True
-            self._stream.seek(0, os.SEEK_END)
-            _write(self._stream, line)
+        line = "\n" * self._open_line + json.dumps(entry, ensure_ascii=False) + "\n"
+        with naming(self.path), open(self.path, "ab", buffering=0) as stream:
+            self.begun = self._open_line = True
+            empty = not os.fstat(stream.fileno()).st_size
+            try:
+                _write(stream, (json.dumps({**self._header, "version": __version__}) + "\n") * empty + line)
+            except BaseException:  # such as a full disk
+                if empty:
+                    self.remove()
+                raise
             self._open_line = False
         self._found[key] = result
 
     def remove(self) -> None:
         if self.begun:
-            os.unlink(os.path.realpath(self.path))  # a link is the user's
-            self.close()
-            self._found = {}
+            with contextlib.suppress(FileNotFoundError):  # another run may have done so
+                os.unlink(os.path.realpath(self.path))  # a link is the user's
+            self.begun, self._open_line, self._found = False, False, {}
 
-    def _begin(self) -> IO[bytes]:
-        """Create the file with its header, unless another run has begun one meanwhile."""
-        stream = self._locked(open(self.path, "a+b", buffering=0))  # noqa: SIM115, kept
-        if os.fstat(stream.fileno()).st_size:
-            stream.close()
-            raise self._in_use()
-        try:
-            _write(stream, json.dumps({**self._header, "version": __version__}) + "\n")
-        except BaseException:  # such as a full disk
-            os.unlink(os.path.realpath(self.path))
-            stream.close()
-            raise
-        return stream
-
-    def _locked(self, stream: IO[bytes]) -> IO[bytes]:
-        """Lock an open file and return it."""
-        if not _lock(stream):
-            stream.close()
-            raise self._in_use()
-        return stream
-
-    def _in_use(self) -> ConfigError:
-        return ConfigError(
-            f"{self.path}: another run of {self._command} is using this journal: name another file",
-            settings=["journal"],
-        )
-
-    def _read(self, stream: IO[bytes]) -> None:
-        lines = stream.read().split(b"\n")
+    def _read(self, data: bytes) -> None:
+        lines = data.split(b"\n")
         try:
             header = json.loads(lines[0])
             if {key: header[key] for key in self._header} != self._header:
@@ -135,21 +96,6 @@ def _write(stream: IO[bytes], text: str) -> None:
     while rest:
         rest = rest[stream.write(rest) :]
     os.fsync(stream.fileno())
-
-
-def _lock(stream: IO[bytes]) -> bool:
-    """Lock a file; False if another process holds it. Systems without locks always give True."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return True
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        pass  # a file system without locks
-    return True
 
 
 def digest_of(*values: Any) -> str:
