@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kcrf_core.corpora import Corpus, Layout
     from kcrf_core.scoring import Decision, Judgement, Labelling
 
-REPORT_RESAMPLES = 1000  # of a page or a plot, which have room for intervals
+REPORT_RESAMPLES = 1000  # of a page, which has room for intervals
 
 PLOT_KINDS = ("all", "f1", "confusion", "reliability")
 TARGETS = ("accuracy", "sequence-accuracy", "precision", "recall", "f1", "macro-f1", "weighted-f1")
@@ -211,7 +211,7 @@ def evaluate(run: EvaluateArguments) -> None:
             scheme={None: "auto", "none": None}.get(scheme, scheme),
             strict=run.strict,
             metric=metric,
-            resamples=(REPORT_RESAMPLES if run.html or run.plot else 0) if run.bootstrap is None else run.bootstrap,
+            resamples=(REPORT_RESAMPLES if run.html else 0) if run.bootstrap is None else run.bootstrap,
             seed=run.seed,
             block=run.block,
         ),

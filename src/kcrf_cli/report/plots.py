@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from kcrf_core.files import replacing
-from kcrf_core.scoring import Interval, bin_intervals, f1_intervals, scores_shown
+from kcrf_core.scoring import scores_shown
 
 from ..render.evaluation_text import MOST_LABELS, OTHERS, gathered
 from ..render.visible import replaced, shortened
@@ -168,37 +168,24 @@ def kinds_of(system: System) -> list[str]:
     return ["f1", "confusion", *["reliability"] * (system.labelling.probabilities is not None)]
 
 
-def _bars_text(found: Judgement) -> str:
-    return f"{100 * found.options.confidence:g} % intervals by bootstrap over {found.units.text}"
-
-
-def _errors(values: Sequence[float], intervals: Sequence[Interval]) -> np.ndarray:
-    """Return lengths of error bars in per cent, [2, n]."""
-    low, high = ([100 * getattr(each, side) for each in intervals] for side in ("low", "high"))
-    return np.maximum([np.subtract(values, low), np.subtract(high, values)], 0.0)
-
-
 def _f1_by_label(axes: Any, systems: Sequence[System]) -> None:
     found = systems[0].found
     gold = {score.name: score.gold for one in systems for score in scores_shown(one.found)}
     names = sorted(gold, key=lambda name: (-gold[name], name))
     shown = names[:MOST_ROWS]
-    places, intervals, high = np.arange(len(shown)), {}, 0.62 / len(systems)
+    places, high = np.arange(len(shown)), 0.62 / len(systems)
     for number, (one, colour) in enumerate(zip(systems, COLOURS, strict=False)):
         scores = {score.name: 100 * score.f1 for score in scores_shown(one.found)}
         values, at = [scores.get(name, 0.0) for name in shown], places + high * (number - (len(systems) - 1) / 2)
-        intervals = f1_intervals(one.found, one.labelling)
-        ends = [intervals.get(name, Interval(0.0, 0.0)) for name in shown]
-        look: dict[str, Any] = {"fmt": MARKS[number], "ms": 3, "lw": 0.9, "capsize": 1.5, "color": colour}
         axes.barh(at, values, height=high, color=colour, alpha=0.35, lw=0, label=_plain(shortened(one.name)))
-        axes.errorbar(values, at, xerr=_errors(values, ends) if intervals else None, clip_on=False, **look)
+        axes.plot(values, at, MARKS[number], ms=3, color=colour, clip_on=False)
     size = SMALL if len(shown) <= 15 else TINY
     axes.set_yticks(places, [f"{_plain(shortened(name or 'spans'))} ({gold[name]:,})" for name in shown], fontsize=size)
     what, unit = ("label", "positions") if found.spans is None else ("span type", "spans")
     some = f", the {len(shown)} most frequent of {len(names)}" if len(shown) < len(names) else ""
-    bars_text, apart = f"\n{_bars_text(found)};" if intervals else "", max(0.0, (4 - len(shown)) / 2)
+    apart = max(0.0, (4 - len(shown)) / 2)
     axes.set(xlim=(0, 100), ylim=(len(shown) - 0.4 + apart, -0.6 - apart))
-    axes.set(title=f"F1 by {what}{some}", xlabel=f"F1, %{bars_text}\nin brackets: number of gold {unit}", ylabel=what)
+    axes.set(title=f"F1 by {what}{some}", xlabel=f"F1, %\nin brackets: number of gold {unit}", ylabel=what)
     axes.grid(True, axis="x", alpha=0.3, lw=0.5)
     if len(systems) > 1:
         axes.legend(fontsize=TINY, edgecolor="none", framealpha=0.6)
@@ -247,22 +234,18 @@ def _matrix_side(Y: int) -> float:
 
 def _reliability(axes: Any, systems: Sequence[System]) -> None:
     axes.plot([0, 1], [0, 1], color="0.55", lw=0.8, ls="--", label="perfect calibration")
-    note = "area of dots: number of positions"
     for number, (one, colour) in enumerate(zip(systems, COLOURS, strict=False)):
         assert one.found.calibration is not None
-        bins, intervals = one.found.calibration.bins, bin_intervals(one.found, one.labelling)
+        bins = one.found.calibration.bins
         sure, right = (np.array([getattr(each, name) for each in bins]) for name in ("confidence", "accuracy"))
         counts = np.array([each.positions for each in bins])
-        if intervals:
-            lengths = _errors((100 * right).tolist(), intervals) / 100
-            axes.errorbar(sure, right, yerr=lengths, fmt="none", lw=0.9, capsize=2, color=colour, clip_on=False)
-            note = f"area of dots: number of positions;\n{_bars_text(one.found)}"
         error = f"expected calibration error {one.found.calibration.calibration_error:.4f}"
         name = f"{_plain(shortened(one.name))}: {error}" if len(systems) > 1 else error
         axes.plot(sure, right, f"{MARKS[number]}{LINES[number]}", ms=2, lw=0.8, color=colour, label=name)
         look = {"marker": MARKS[number], "color": colour, "alpha": 0.5, "lw": 0, "zorder": 3, "clip_on": False}
         axes.scatter(sure, right, s=8 + 90 * counts / counts.max(), **look)
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", title="Reliability diagram")
+    note = "area of dots: number of positions"
     axes.set(xlabel=f"mean probability of the predicted label\n({note})", ylabel="accuracy")
     axes.grid(True, alpha=0.3, lw=0.5)
     axes.legend(loc="lower right", fontsize=TINY, edgecolor="none", framealpha=0.6)

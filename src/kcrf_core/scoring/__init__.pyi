@@ -23,8 +23,6 @@ from .judgement import (
     Comparison as Comparison,
     Judgement as Judgement,
     JudgementOptions as JudgementOptions,
-    bin_intervals as bin_intervals,
-    f1_intervals as f1_intervals,
     judge as judge,
     scores_shown as scores_shown,
 )

@@ -1,7 +1,7 @@
-"""A judgement: all figures of one system, of a second one on the same data if there is one, and data of their plots.
+"""A judgement: all figures of one system, and of a second one on the same data if there is one.
 
-Intervals are those of the bootstrap over sequences, blocks or groups. A curve takes one label against all others and
-predicts it where its probability is at least c, for every c (see "Figures and their errors" in docs/method.md).
+Intervals are those of the bootstrap over sequences, blocks or groups (see "Figures and their errors" in
+docs/method.md).
 """
 
 from __future__ import annotations
@@ -332,53 +332,6 @@ def check_same_data(first: Labelling, second: Labelling) -> None:
     raise DataError(f"{counted(len(second.gold), 'position')}, expected {len(first.gold):,} {advice}", second.source)
 
 
-def bin_intervals(found: Judgement, labelling: Labelling) -> list[Interval]:
-    """Return intervals of the accuracy in each bin of the calibration, in its order; empty without resamples."""
-    if found.calibration is None or labelling.probabilities is None or not found.intervals:
-        return []
-    units, B = found.units.offsets, found.options.bins
-    U = len(units) - 1
-    which = np.minimum((labelling.probabilities.predicted * B).astype(np.int64), B - 1)
-    cells = np.repeat(np.arange(U), np.diff(units)) * B + which
-    hits = np.bincount(cells, labelling.right, minlength=U * B).reshape(U, B)
-    positions = np.bincount(cells, minlength=U * B).reshape(U, B)
-    taken = np.flatnonzero(positions.any(axis=0))
-    return _ratio_intervals(hits[:, taken], positions[:, taken], found)
-
-
-def f1_intervals(found: Judgement, labelling: Labelling) -> dict[str, Interval]:
-    """Return intervals of F1 of each type of span, or of each label without spans; empty without resamples."""
-    if not found.intervals:
-        return {}
-    spans = found.spans
-    labels = tuple(score.name for score in found.scores.labels)
-    yardstick = Yardstick("macro-f1", labels, spans is not None, found.headline.yardstick.strict)
-    gold, predicted = (CodedColumn.of(own).numbered(labels, 0) for own in (labelling.gold, labelling.predicted))
-    whole = without_empty(labelling.offsets)
-    counts = yardstick.counts(gold, predicted, None, found.units.offsets, sequences=whole)
-    K = counts.shape[1] // 2
-    names = yardstick.classes
-    kept = [k for k in range(K) if names[k] in {score.name for score in scores_shown(found)}]
-    intervals = _ratio_intervals(counts[:, kept], counts[:, [K + k for k in kept]], found)
-    return {names[k]: interval for k, interval in zip(kept, intervals, strict=True)}
-
-
 def scores_shown(found: Judgement) -> tuple[Score, ...]:
     """Return scores by type of span, or by label without spans."""
     return found.scores.labels if found.spans is None else found.spans.types
-
-
-def _ratio_intervals(above: np.ndarray, below: np.ndarray, found: Judgement) -> list[Interval]:
-    """Return intervals of K ratios of sums over units, from [units, K] each, before groups are summed."""
-    K = above.shape[1]
-    observed = above.sum(axis=0) / np.maximum(below.sum(axis=0), 1)
-
-    def ratios(totals: np.ndarray) -> dict[str, np.ndarray]:
-        # A resample without anything to divide by gets the observed ratio.
-        parts = ((totals[..., k], totals[..., K + k], observed[k]) for k in range(K))
-        return {str(k): np.where(of > 0, part / np.maximum(of, 1), usual) for k, (part, of, usual) in enumerate(parts)}
-
-    options = found.options
-    counts = found.units.sums(np.hstack([above, below]))
-    drawn = bootstrap(counts, ratios, options.resamples, options.confidence, options.seed)
-    return [drawn[str(k)] for k in range(K)]
