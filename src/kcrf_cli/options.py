@@ -529,29 +529,20 @@ class EngineOptions:
         "SECONDS",
         type=click.FloatRange(min=0, min_open=True),
     )
-    tls_ca: str | None = COMPUTATION.option(
-        "With tls://: certificates of the authorities to trust (PEM). Default: none.", "FILE"
-    )
-    tls_cert: str | None = COMPUTATION.option("With tls://: your own certificate (PEM). Default: none.", "FILE")
-    tls_key: str | None = COMPUTATION.option("With tls://: the key of your certificate (PEM). Default: none.", "FILE")
 
     def choice(self) -> ClusterEngine | DeviceChoice | None:
         """Return what the options ask for; None for threads."""
-        known = ("engine_timeout", "tls_ca", "tls_cert", "tls_key")
-        more = [flag(name) for name in known if getattr(self, name) is not None]
+        timeout = {} if self.engine_timeout is None else {"timeout": self.engine_timeout}
         if self.engine is None:
-            if more:
-                raise click.UsageError(f"{more[0]} is for a cluster: give --engine, too")
+            refuse((timeout, "--engine-timeout is for a cluster: give --engine, too"))
             return None
         from kcrf_core.cluster import ClusterEngine
         from kcrf_core.device import DeviceChoice, is_device
 
         if is_device(self.engine):
-            if more:
-                raise click.UsageError(f"{more[0]} is for a cluster: {self.engine} is none")
+            refuse((timeout, f"--engine-timeout is for a cluster: {self.engine} is none"))
             return DeviceChoice(self.engine)
-        timeout = {} if self.engine_timeout is None else {"timeout": self.engine_timeout}
-        return ClusterEngine(self.engine, self.tls_ca, self.tls_cert, self.tls_key, **timeout)
+        return ClusterEngine(self.engine, **timeout)
 
 
 def verbose(what: str) -> Any:

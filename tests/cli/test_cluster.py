@@ -119,26 +119,39 @@ def test_three_workers_one_of_whom_is_killed(data, expected, tmp_path):
         assert not output.exists()
 
 
+def dask_settings(files):
+    """Return the certificates of a client as settings of Dask."""
+    names = {"ca-file": "ca-file", "client.cert": "cert", "client.key": "key"}
+    return {f"distributed.comm.tls.{name}": files[key] for name, key in names.items()}
+
+
+def environment_name(setting):
+    return f"DASK_{setting.upper().replace('.', '__').replace('-', '_')}"
+
+
 @pytest.mark.slow
 def test_certificates(few, kcrf, tmp_path):
+    import dask
+
     files, outputs = make_certificates(tmp_path), (tmp_path / "one.npz", tmp_path / "other.npz")
-    tls = ("--tls-ca", files["ca-file"], "--tls-cert", files["cert"], "--tls-key", files["key"])
     arguments = ("train", few, "--sigma2", "1", "--max-passes", "8", "-q", "-o")
     assert kcrf(*arguments, outputs[0], "--threads", "1").code == 0
     with loopback_cluster(tmp_path, 1, files) as cluster:
         assert cluster.engine.startswith("tls://")
-        done = kcrf(*arguments, outputs[1], "--engine", cluster.engine, *tls)
+        with dask.config.set(dask_settings(files)):
+            done = kcrf(*arguments, outputs[1], "--engine", cluster.engine)
     assert (done.code, done.out) == (0, b"") and outputs[0].read_bytes() == outputs[1].read_bytes()
 
 
 @pytest.mark.slow
-def test_certificates_and_who_has_none(data, expected, tmp_path):
+def test_certificates_and_who_has_none(data, expected, tmp_path, monkeypatch):
     files, output = make_certificates(tmp_path), tmp_path / "model.npz"
-    tls = ("--tls-ca", files["ca-file"], "--tls-cert", files["cert"], "--tls-key", files["key"])
     with loopback_cluster(tmp_path, 1, files) as cluster:
         assert cluster.engine.startswith("tls://")
         arguments = ("train", data, *OPTIONS, "-o", output, "--engine")
-        assert run(*arguments, cluster.engine, *tls, "-q") == (0, "", "")
+        for name, value in dask_settings(files).items():
+            monkeypatch.setenv(environment_name(name), value)
+        assert run(*arguments, cluster.engine, "-q") == (0, "", "")
         assert output.read_bytes() == expected
         output.unlink()
         code, _, err = run(*arguments, cluster.engine.replace("tls", "dask"), "-q", "--engine-timeout", "2")
@@ -146,9 +159,14 @@ def test_certificates_and_who_has_none(data, expected, tmp_path):
         other = tmp_path / "other"
         other.mkdir()
         strange = make_certificates(other)
-        tls = ("--tls-ca", strange["ca-file"], "--tls-cert", strange["cert"], "--tls-key", strange["key"])
-        code, _, err = run(*arguments, cluster.engine, *tls, "-q", "--engine-timeout", "2")
+        for name, value in dask_settings(strange).items():
+            monkeypatch.setenv(environment_name(name), value)
+        code, _, err = run(*arguments, cluster.engine, "-q", "--engine-timeout", "2")
         assert code == 1 and "no scheduler answers at tls://127.0.0.1" in err and len(err.splitlines()) == 1
+        for name in dask_settings(strange):
+            monkeypatch.delenv(environment_name(name))
+        code, _, err = run(*arguments, cluster.engine, "-q", "--engine-timeout", "2")
+        assert code == 1 and "no scheduler answers at tls://127.0.0.1" in err and len(err.splitlines()) == 1, err
         assert not output.exists()
 
 
@@ -198,11 +216,7 @@ def test_options_that_do_not_go_together(kcrf, data, tmp_path):
     for arguments, code, said in (
         (("--engine", "dusk://x:1"), 2, "unknown engine 'dusk://x:1'"),
         (("--engine", "dask://x"), 2, "tcp://HOST:PORT"),
-        (("--engine", "tls://x:1"), 2, "--tls-ca"),
-        (("--engine", "dask", "--tls-ca", "x"), 2, "needs no certificates"),
-        (("--engine", "dask://x:1", "--tls-key", "x"), 2, "certificates are for tls://"),
-        (("--engine", "tls://x:1", "--tls-ca", "a", "--tls-cert", "b", "--tls-key", "c"), 2, "a: no such file"),
-        (("--tls-ca", "x"), 2, "--tls-ca is for a cluster"),
+        (("--engine", "torch:cpu", "--engine-timeout", "3"), 2, "torch:cpu is none"),
         (("--engine-timeout", "3"), 2, "--engine-timeout is for a cluster"),
     ):
         done = kcrf("train", data, "-o", output, *arguments)

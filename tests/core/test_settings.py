@@ -44,7 +44,7 @@ NOT_THERE = {
         ("columns", "separator", "header", "comment", "format", "tokens", "span_labels", "text", "to"), FILES
     ),
     **dict.fromkeys(("vectors", "dev_vectors"), "arrays stand within the dictionaries of X"),
-    **dict.fromkeys(("engine_timeout", "tls_ca", "tls_cert", "tls_key"), CONNECTION),
+    "engine_timeout": CONNECTION,
     **dict.fromkeys(("dump_config", "quiet", "log", "strict", "json_lines", "help_all", "explain_errors"), COMMAND),
     **dict.fromkeys(("allowed", "allowed_separator"), "`predict` and `predict_nbest` take lists of labels"),
     "set": "a path into `config`, which is a dictionary",

@@ -2,14 +2,13 @@
 
 dask                 a cluster on this machine, for trying it: workers of one thread
 tcp://host:8786      an existing one, by the address that its scheduler prints; dask://host:8786 is the same
-tls://host:8786      the same with certificates on both sides
+tls://host:8786      the same with certificates on both sides, those of Dask's configuration (`distributed.comm.tls`)
 """
 
 from __future__ import annotations
 
 import ipaddress
 import logging
-import os
 import re
 import socket
 from collections.abc import Callable, Iterator
@@ -31,30 +30,25 @@ TIMEOUT = 60.0  # seconds
 
 @dataclass(frozen=True)
 class ClusterEngine:
-    """A cluster by its address, with certificates.
+    """A cluster by its address.
 
     >>> ClusterEngine("dask://127.0.0.1:8786").scheduler
     'tcp://127.0.0.1:8786'
     """
 
     address: str
-    tls_ca: str | None = None  # files in PEM form: who signs certificates, one's own, and its key
-    tls_cert: str | None = None
-    tls_key: str | None = None
     timeout: float = TIMEOUT  # seconds to wait for the first worker, and for one that is silent
 
     def __post_init__(self) -> None:
         if self.address == LOCAL:
-            if self._files:
-                raise ConfigError(f"'{LOCAL}' starts a cluster on this machine, which needs no certificates")
             return
         scheme, found, rest = self.address.partition("://")
         host, _, port = rest.rpartition(":")
         if set("@?#") & set(rest):
             raise ConfigError(
                 f"the address {hidden(self.address)} has more than a host and a port: schedulers know no passwords, "
-                "give tls://HOST:PORT and certificates",
-                settings=["engine", "tls_ca", "tls_cert", "tls_key"],
+                "give tls://HOST:PORT, with certificates in the configuration of Dask",
+                settings=["engine"],
             )
         if not found or scheme not in SCHEMES or not host or not port.isdigit() or not 0 < int(port) < 65536:
             raise ConfigError(
@@ -62,20 +56,6 @@ class ClusterEngine:
                 "tls://HOST:PORT (8786 is the usual port of a scheduler)",
                 settings=["engine"],
             )
-        if scheme == "tls" and len(self._files) < 3:
-            raise ConfigError(
-                "tls:// needs 'tls_ca', 'tls_cert' and 'tls_key', files in PEM form",
-                settings=["tls_ca", "tls_cert", "tls_key"],
-            )
-        if scheme != "tls" and self._files:
-            raise ConfigError("certificates are for tls://HOST:PORT, and this is another address")
-        for path in self._files:
-            if not os.path.isfile(path):
-                raise ConfigError(f"{path}: no such file")
-
-    @property
-    def _files(self) -> list[str]:
-        return [path for path in (self.tls_ca, self.tls_cert, self.tls_key) if path is not None]
 
     @property
     def scheduler(self) -> str:
@@ -151,7 +131,6 @@ def _connected(engine: ClusterEngine, threads: int | None, stack: ExitStack) -> 
     """Return a client of the cluster; one on this machine is started first, and ended at last."""
     import dask
     from distributed import Client, LocalCluster
-    from distributed.security import Security
 
     # Workers hold whole partitions, and parameters stand in graphs so that they can be sent again.
     stack.enter_context(dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}))
@@ -179,16 +158,8 @@ def _connected(engine: ClusterEngine, threads: int | None, stack: ExitStack) -> 
             )
         )
         return Client(cluster, timeout=engine.timeout, direct_to_workers=True)
-    security = None
-    if engine.address.startswith("tls"):
-        security = Security(
-            tls_ca_file=engine.tls_ca,
-            tls_client_cert=engine.tls_cert,
-            tls_client_key=engine.tls_key,
-            require_encryption=True,
-        )
     try:
-        return Client(engine.scheduler, timeout=engine.timeout, security=security, direct_to_workers=True)
+        return Client(engine.scheduler, timeout=engine.timeout, direct_to_workers=True)
     except (OSError, *TIMEOUTS, ValueError, TypeError) as error:
         restore(None)  # nothing is left behind
         reason = (str(error) or type(error).__name__).splitlines()[0]

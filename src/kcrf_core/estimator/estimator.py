@@ -239,9 +239,8 @@ class KernelCRF:
     random_state : random seed of pivots and held-out data. None: 0, so that training can be repeated.
     n_jobs : threads of training and labelling, BLAS included. None: one; -1: all cores. The result is the same.
     engine : a GPU to train on, by PyTorch: "cuda" or "cuda:1", "torch:cpu" to try it without one; the result is within
-        the same certificate. Or a Dask cluster: "tcp://host:8786", "dask" for one on this machine with a worker for
-        each of `n_jobs`, or a `kcrf_core.cluster.ClusterEngine` with certificates; the result is the same. None:
-        threads.
+        the same certificate. Or a Dask cluster: "tcp://host:8786", or "dask" for one on this machine with a worker for
+        each of `n_jobs`; the result is the same. None: threads.
     verbose : True logs decisions, 2 every pass, to the logger "kcrf_core", or on stderr without one.
     config : features, terms and training as in a configuration file, instead of the parameters of kernels, chains and
         training; `tune` finds one. None: by the other parameters.
