@@ -132,13 +132,12 @@ def test_sequences_that_transitions_of_the_model_exclude(kcrf, tmp_path, option)
     lagging = kcrf("tag", "-m", model, "--lag", 1, "-q", stdin=new)
     assert lagging.code == 3 and "no labelling of this sequence is possible" in lagging.err
     for more in ([], ["--decode", "posterior"], ["--sequence-probability"]):
-        for choice in ("keep", "blank"):
-            done = kcrf("tag", "-m", model, *more, "--when-impossible", choice, stdin=new)
-            found = last(done)
-            assert done.code == 0 and found[:2] == found[-2:] == ["A", "B"]
-            assert "<stdin>:5: no labelling obeys the rules" in done.err and "for 1 sequence" in done.err
-            # One of these transitions is enough.
-            assert found[2:5] == ["_"] * 3 if choice == "blank" else ["A", "B"] in (found[2:4], found[3:5])
+        done = kcrf("tag", "-m", model, *more, "--when-impossible", "keep", stdin=new)
+        found = last(done)
+        assert done.code == 0 and found[:2] == found[-2:] == ["A", "B"]
+        assert "<stdin>:5: no labelling obeys the rules" in done.err and "for 1 sequence" in done.err
+        # One of these transitions is enough.
+        assert ["A", "B"] in (found[2:4], found[3:5])
     failed = kcrf("tag", "-m", model, "--when-impossible", "fail", stdin=new)
     assert failed.code == 3 and "<stdin>:5: no labelling obeys the rules" in failed.err
     gold = tmp_path / "gold.conll"
@@ -157,9 +156,6 @@ def test_sequences_without_a_labelling(kcrf, stored, monkeypatch):
     assert kept.code == 0 and last(kept)[-1] == "Number"
     assert "warning: <stdin>:10: no labelling obeys the rules: labels without rules are kept" in kept.err
     assert "no labelling that obeys the rules was found for 1 sequence" in kept.err
-    assert last(kcrf(*rules, "--when-impossible", "blank", stdin=data))[-1] == "_"
-    lines = kcrf(*rules, "--when-impossible", "blank", "--json-lines", stdin=data).text.splitlines()
-    assert json.loads(lines[1])["labels"] == [None]
     failed = kcrf(*rules, "--when-impossible", "fail", stdin=data)
     assert failed.code == 3 and "<stdin>:10: no labelling obeys the rules" in failed.err
     # No sequence of the training data consists of a Number alone.
@@ -191,7 +187,6 @@ def test_sequences_without_a_labelling(kcrf, stored, monkeypatch):
         (["--lag", "1", "--once", "all"], "whole sequences"),
         (["--when-impossible", "fail", "--no-rules"], "no rule is given that 'when_impossible' is about"),
         (["--once", "all", "--allowed-separator", ";"], "(--allowed-separator)"),
-        (["--once", "all", "--when-impossible", "blank", "--nbest", "2"], "--nbest"),
     ],
 )
 def test_rules_that_cannot_be_meant(kcrf, stored, options, message):
@@ -329,7 +324,7 @@ def test_the_tagger_of_pycrfsuite_obeys_the_rules_of_a_model(kcrf, tmp_path, ord
     # Items that are made by code which asks for labels, too.
     nested = ([f"w={word}"] for word in "aba" if once.tag(items) == labels)
     assert once.tag(nested) == labels
-    for choice, expected in (("keep", ["A"]), ("blank", ["_"]), ("fail", None)):
+    for choice, expected in (("keep", ["A"]), ("fail", None)):
         rules = "--require", "A", "--require", "B", "--when-impossible", choice
         assert kcrf("train", data, *options, *rules).code == 0
         impossible = Tagger()
@@ -338,7 +333,7 @@ def test_the_tagger_of_pycrfsuite_obeys_the_rules_of_a_model(kcrf, tmp_path, ord
             with pytest.raises(ValueError, match="no labelling obeys"):
                 impossible.tag([["w=a"]])
         else:
-            with pytest.warns(UserWarning, match="no labelling obeys|left blank"):
+            with pytest.warns(UserWarning, match="no labelling obeys"):
                 assert impossible.tag([["w=a"]]) == expected
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -104,12 +104,12 @@ def test_too_few_sequences_are_refused_with_the_number_needed(kind, level, neede
 def test_sets_hold_the_predicted_label_and_all_that_are_probable_enough():
     marginals = np.array([[0.7, 0.2, 0.1], [0.04, 0.06, 0.9], [0.5, 0.3, 0.2]])
     rule = Guarantee("sets", "position", 0.05, 0.1, 100)
-    assert rule.label_sets(np.array([0, 1, 3]), marginals).tolist() == [
+    assert rule.label_sets(np.array([0, 1, 0]), marginals).tolist() == [
         [True, True, True],
         [False, True, True],
         [True, True, True],
     ]
-    assert confidences(marginals, np.array([0, 1, 3])).tolist() == [0.7, 0.06, 0.0]
+    assert confidences(marginals, np.array([0, 1, 0])).tolist() == [0.7, 0.06, 0.5]
 
 
 def test_a_label_that_is_unknown_is_never_covered():
@@ -122,13 +122,13 @@ def test_a_label_that_is_unknown_is_never_covered():
 
 def test_spans_are_as_sure_as_their_least_sure_position():
     names, gold = ("B-X", "I-X", "O"), ["B-X", "I-X", "O", "B-X", "O", "O", "B-X"]
-    labels, offsets = np.array([0, 1, 2, 0, 1, 2, 3]), np.array([0, 5, 6, 7])  # the last is left blank
+    labels, offsets = np.array([0, 1, 2, 0, 1, 2, 2]), np.array([0, 5, 6, 7])
     confidence = np.array([0.9, 0.8, 0.1, 0.7, 0.6, 0.2, 0.0])
     items = Items.spans(CodedColumn.of(gold), names, labels, offsets, confidence)
     assert items.confidence.tolist() == [0.8, 0.6] and items.wrong.tolist() == [False, True]
     assert items.sequences == 1 and items.share.tolist() == [0.5, 0.5]
     marginals = np.full((7, 3), 0.5)
-    marginals[np.arange(6), labels[:6]] = confidence[:6]
+    marginals[np.arange(7), labels] = confidence
     marked = Guarantee("risk", "span", 0.02, 0.6, 50).marked(names, labels, offsets, marginals)
     assert np.flatnonzero(marked).tolist() == [3, 4]
     marked = Guarantee("risk", "position", 0.02, 0.6, 50).marked(names, labels, offsets, marginals)

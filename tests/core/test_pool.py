@@ -123,7 +123,7 @@ def test_uncertain_positions_count_most_in_vectors(model):
 
 
 def test_rules_that_cannot_be_obeyed_leave_suggestions(model):
-    rules = RulesConfig(require=("x", "y", "z"), when_impossible="blank")
+    rules = RulesConfig(require=("x", "y", "z"), when_impossible="fail")
     judged = PoolJudge(replace(model, rules=rules)).judged(corpus("c", "b c a"))
     assert judged.found.labels.max() < len(model.labels)
     assert {model.labels[number] for number in judged.found.labels[1:]} == {"x", "y", "z"}

@@ -133,10 +133,6 @@ class EvaluateArguments:
             (gold and model, "with -m, DATA has the gold labels: leave out --gold"),
             (label and not gold, "--label names the column to compare with --gold: give that, too"),
             (model and self.layout, f"the model stores how its data is read: leave out {listed(given)}"),
-            (
-                self.rules.typed.get("when_impossible") == "blank",
-                "labels that are left blank cannot be compared: give --when-impossible keep or fail",
-            ),
             (self.rules.typed and not model, "rules are for labels of a model: give -m, too"),
             (
                 decided and not model,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Parsers: TypeAlias = Iterator[Callable[[], ParsedBlock] | Pause]
 
-FREE, BLANK = "?", "_"
+FREE = "?"
 MOST_WARNINGS = 20  # about single sequences
 MOST_BEST = 10_000  # all labellings of a sequence are held at once
 
@@ -146,9 +146,6 @@ class TagArguments:
         )
         for option in more if self.to != "columns" else ():
             raise click.UsageError(f"--to {self.to} writes labelled parts alone: it does not go with {option}")
-        blank = self.rules.typed.get("when_impossible") == "blank"
-        for option in self.given("marginals", "nbest", "explain") if blank else ():
-            raise click.UsageError(f"labels that are left blank have no probabilities: {option} does not go with them")
         if self.lag is not None:
             viterbi = "--lag uses posterior decoding: it does not go with --decode viterbi"
             options.refuse((self.decode == "viterbi", viterbi))
@@ -463,7 +460,7 @@ def _tagged(
 
 def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tell: Callable[[str], None]) -> _Steps:
     """Return the way to what was asked for."""
-    from kcrf_core.corpora import OUTSIDE, DocumentBlock
+    from kcrf_core.corpora import DocumentBlock
     from kcrf_core.model import CorpusPart, Decoder, given_labels
 
     from ..render.labelled_text import JsonPartWriter, XmlPartWriter
@@ -472,9 +469,6 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
     labels, marginals, free = model.labels, run.marginals, run.free_mark(model)
     decoder = Decoder(model, wishes, tell)
     rules, source_columns = decoder.rules, model.encoding.columns
-    blank = rules is not None and rules.config.when_impossible == "blank"
-    if blank and not run.json_lines:
-        labels = (*labels, BLANK)
     columns = ("marginals", "sequence_probability", "nbest", "novelty", "explain", "review", "sets")
     more = [*run.given(*columns)]
     if more and not format_.takes_columns and not run.json_lines:
@@ -489,10 +483,9 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
             if parsed.corpus.width > 2:  # .ttx
                 raise click.UsageError(f"--to {run.to} is for texts of words, and positions of {run.data} are lines")
             kind = XmlPartWriter if run.to == "xml" else JsonPartWriter
-            return kind(part_labels, parsed.block)
+            return kind(labels, parsed.block)
         if run.json_lines:
-            names = [*labels, None] if blank else labels
-            return JsonWriter(parsed.corpus, names, marginals, model.encoding.with_labels(parsed.corpus), free)
+            return JsonWriter(parsed.corpus, labels, marginals, model.encoding.with_labels(parsed.corpus), free)
         if not more:
             return LabelWriter(format_, parsed, labels)
         columns_of = ColumnWriter if run.nbest is None else NBestWriter
@@ -513,6 +506,5 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
         return decoder.decode_part(part, parsed.corpus.source, allowed)
 
     own_form = run.json_lines or run.nbest is not None
-    part_labels = [OUTSIDE if label == BLANK and blank else label for label in labels]
-    frame = XmlPartWriter.frame(part_labels) if run.to == "xml" else (b"", b"")
+    frame = XmlPartWriter.frame(labels) if run.to == "xml" else (b"", b"")
     return _Steps(prepared, decoder.chunks, decoded, writer, own_form, run.to != "columns", frame)

@@ -138,7 +138,7 @@ class JsonWriter(Writer):
     """Writes a JSON object on one line for each sequence."""
 
     def __init__(
-        self, corpus: Corpus, labels: Sequence[str | None], marginals: str | None, with_labels: bool, free: str | None
+        self, corpus: Corpus, labels: Sequence[str], marginals: str | None, with_labels: bool, free: str | None
     ):
         self._corpus, self._labels, self._marginals = corpus, labels, marginals
         self._with_labels, self._free = with_labels, free
@@ -232,7 +232,7 @@ class _Columns:
         return f"{out}{separator}{self._written[label]}"
 
 
-def _set(row: np.ndarray, labels: Sequence[Any]) -> list[str]:
+def _set(row: np.ndarray, labels: Sequence[str]) -> list[str]:
     """Return the names of the labels of a set."""
     return [labels[number] for number in np.flatnonzero(row).tolist()] or [EVERY]
 
@@ -261,7 +261,7 @@ def _explained(one: Explanation[int], labels: Sequence[str]) -> list[str]:
     return out
 
 
-def _json_explanation(one: Explanation[int], labels: Sequence[str | None]) -> dict[str, Any]:
+def _json_explanation(one: Explanation[int], labels: Sequence[str]) -> dict[str, Any]:
     if one.against is None:
         return {"label": labels[one.label], "against": None}
     parts = [asdict(replace(part, value=round(part.value, 6))) for part in one.contributions]

@@ -31,7 +31,7 @@ MAPS = (AUTO, "explicit", "reduced", "full")
 GRADIENT = "gradient"  # pivots are chosen during training
 PRECISIONS = ("single", "double")
 NEAR_COPIES = ("together", "ignore")  # treatment of near copies where sequences are held out
-WHEN_IMPOSSIBLE = ("keep", "blank", "fail")  # treatment of sequences without a labelling that obeys the rules
+WHEN_IMPOSSIBLE = ("keep", "fail")  # treatment of sequences without a labelling that obeys the rules
 SCALES = (AUTO, "standard", "unit", "none")
 LEXICON_CASES = ("fold", "keep")
 SETS, SOFT = "sets", "soft"  # kinds of labels that are half known
@@ -194,9 +194,9 @@ class RulesConfig:
     when_impossible: str = declared(
         OneOf(WHEN_IMPOSSIBLE),
         "keep",
-        "If no labelling of a sequence obeys the rules: keep the labels without rules, write _ in their place (blank), "
-        "or fail. Transitions that training made impossible are then rules, too. Default: keep, with a warning; an "
-        "error for transitions of training.",
+        "If no labelling of a sequence obeys the rules: keep the labels without rules, or fail. Transitions that "
+        "training made impossible are then rules, too. Default: keep, with a warning; an error for transitions of "
+        "training.",
     )
 
     @property

@@ -547,12 +547,10 @@ class KernelCRF:
         ([['a', 'b', 'a']], [['a', 'b', 'b']], [['a', 'a', 'b']])
         """
         X, best = self._best(X, allowed=allowed)
-        known: list[Any] = [*self._label_values(), None]  # the last one where labels are left blank
+        values = self._label_values()
         if isinstance(X, FrameRows) and X.alone:
-            blank = len(best) and int(best.max()) == len(known) - 1
-            values = np.array(known if blank else known[:-1])
-            return X.with_index(values[best], self.model_.encoding.columns[-1])
-        labels = iter(map(known.__getitem__, best.tolist()))
+            return X.with_index(np.array(values)[best], self.model_.encoding.columns[-1])
+        labels = iter(map(values.__getitem__, best.tolist()))
         return SequenceResults([[next(labels) for _ in range(len(sequence))] for sequence in X])
 
     def predict_single(self, xseq: InputSequence) -> list[LabelValue]:

@@ -55,7 +55,7 @@ class Decoded:
     """Results for consecutive sequences, None where they were not asked for."""
 
     offsets: np.ndarray  # [S+1] from 0 on
-    labels: np.ndarray  # [n] int32, Y where no labelling obeys the rules and labels are left blank
+    labels: np.ndarray  # [n] int32
     marginals: np.ndarray | None = None  # [n, Y]
     log_probabilities: np.ndarray | None = None  # [S] of the labels
     nbest: list[Labellings] | None = None  # [S]; their scores are log probabilities
@@ -168,8 +168,6 @@ class Decoder:
         impossible = np.zeros(0, dtype=bool)
         if rules is not None and status is not None:
             impossible = status > LIMITED
-            if impossible.any() and rules.config.when_impossible == "blank":
-                labels[np.repeat(impossible, np.diff(offsets))] = len(self.model.labels)
             remarks = rules.remarks(status, part.lines[offsets[:-1]], source)
         review = sets = None
         if marginals is not None and wishes.review:

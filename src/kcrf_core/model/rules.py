@@ -234,8 +234,6 @@ class LabelRules:
                 if self.config.when_impossible == "fail":
                     raise DataError(none, source, int(lines[s]), settings=["when_impossible"])
                 text = f"{none}: labels without rules are kept"
-                if self.config.when_impossible == "blank":
-                    text = f"{none}: its labels are left blank"
             out.append(f"{source}:{int(lines[s])}: {text}")
         return tuple(out)
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..chains import LIMITED
 from ..errors import ConfigError, FileFormatError, KcrfError
 from ..files import read_container
 from ..model import VITERBI, Inference, LabelRules, Model, runtime_image
@@ -41,6 +40,4 @@ def obeying_labels(items: RuntimeTagger, model: Model, rules: LabelRules) -> lis
         raise ValueError(str(error)) from None
     for remark in remarks:
         warnings.warn(remark, UserWarning, stacklevel=4)
-    if found.status[0] > LIMITED and rules.config.when_impossible == "blank":
-        return ["_"] * len(found.labels)
     return [model.labels[number] for number in found.labels.tolist()]

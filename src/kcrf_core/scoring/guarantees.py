@@ -31,7 +31,6 @@ ERROR = 0.1  # probability that more than the level is wrong among the unmarked
 DIGITS = 9  # of marginals, so that equal inputs have equal ones on all machines
 CANDIDATES = 100
 LARGEST_BET = 0.9  # of the one that leaves all factors positive
-OUTSIDE = "O"  # in the place of labels left blank, whose number is that behind all others
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class Guarantee:
         confidence = confidences(marginals, labels)
         if self.of == POSITION:
             return confidence <= self.threshold
-        spans = SpanFinder([*names, OUTSIDE]).find(labels, offsets)
+        spans = SpanFinder(names).find(labels, offsets)
         spans = spans.take(span_confidences(spans, confidence) <= self.threshold)
         out = np.zeros(len(labels), dtype=bool)
         out[piece_rows(spans.starts, spans.ends)] = True
@@ -69,9 +68,8 @@ class Guarantee:
 
 
 def confidences(marginals: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return the probability of each label [n] by marginals [n, Y]; 0 for those left blank."""
-    padded = np.append(marginals, np.zeros((len(labels), 1)), axis=1)
-    return padded[np.arange(len(labels)), labels].round(DIGITS)
+    """Return the probability of each label [n] by marginals [n, Y]."""
+    return marginals[np.arange(len(labels)), labels].round(DIGITS)
 
 
 def span_confidences(spans: Spans, confidence: np.ndarray) -> np.ndarray:
@@ -94,7 +92,7 @@ class Items:
         cls, gold: CodedColumn, names: Sequence[str], labels: np.ndarray, offsets: np.ndarray, confidence: np.ndarray
     ) -> Items:
         """Take the spans of predicted labels; a span is wrong if it is no gold span."""
-        found = match_spans(gold, CodedColumn([*names, OUTSIDE], labels), offsets)
+        found = match_spans(gold, CodedColumn(list(names), labels), offsets)
         sequence = np.searchsorted(offsets, found.predicted.starts, side="right")
         return cls(span_confidences(found.predicted, confidence), ~found.correct, sequence)
 
