@@ -82,11 +82,8 @@ def training_figures(
     """Return the figures of `--json` of a training that began then and wrote a model."""
     from kcrf_core.model import term_sizes
 
-    out = report.to_dict()
-    if report.tagging_time is not None:
-        out["decoder"]["tagging_time"] = report.tagging_time
     return {
-        **out,
+        **report.to_dict(),
         "sequences": data.sequences,
         "positions": data.positions,
         "labels": len(model.labels),
@@ -190,16 +187,12 @@ def choice_text(report: Report) -> str:
 
 
 def decoder_lines(report: Report) -> list[str]:
-    """Return whole sequences labelled right by both decoders, and the time of tagging, where they were compared."""
-    chosen, parts = report.decoder, []
-    if chosen.yardstick is None or chosen.yardstick.name == "f1":
+    """Return whole sequences labelled right by both decoders, where they were compared."""
+    chosen = report.decoder
+    if chosen.yardstick is None or chosen.yardstick.name == "f1" or chosen.whole is None:
         return []
-    if chosen.whole is not None:
-        both = " and ".join(f"{percent(chosen.whole[key])} % by {name}" for key, name in DECODERS.items())
-        parts.append(f"whole {chosen.data} sequences right {both}")
-    if report.tagging_time is not None:
-        parts.append(f"tagging by posterior decoding takes {report.tagging_time:.2f} times as long")
-    return ["; ".join(parts)] if parts else []
+    both = " and ".join(f"{percent(chosen.whole[key])} % by {name}" for key, name in DECODERS.items())
+    return [f"whole {chosen.data} sequences right {both}"]
 
 
 def calibration_text(found: CalibrationReport) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -10,30 +9,10 @@ import numpy as np
 
 from ..chains import Problem
 from ..encoding import UNKNOWN, UNOBSERVED, Dataset
-from ..model import Inference, Model
+from ..model import Model
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick
 from ..system import Workers, without_empty
 from .held_out import VITERBI, DecoderChoice, blocks_of, choose_decoder, right_sequences, try_bonus
-
-TIMED_POSITIONS = 2_000  # positions that the time of decoders is measured on
-
-
-def tagging_time(model: Model, dataset: Dataset) -> float:
-    """Return the time of tagging by posterior decoding, in times of that by Viterbi, measured on short sequences."""
-    order = np.argsort(np.diff(dataset.offsets), kind="stable")
-    ends = np.cumsum(np.diff(dataset.offsets)[order])
-    part = dataset.subset(np.sort(order[: int(np.searchsorted(ends, TIMED_POSITIONS)) + 1]))
-    began = time.perf_counter()
-    potentials = model.potentials(part)
-    scoring = time.perf_counter() - began
-
-    def seconds(decode: str) -> float:
-        began = time.perf_counter()
-        Inference(*potentials, part.offsets, model.label_rules, decode)
-        return time.perf_counter() - began
-
-    path, posterior = (scoring + min(seconds(decode) for _ in range(3)) for decode in DECODINGS)
-    return posterior / max(path, 1e-9)
 
 
 @dataclass(frozen=True)

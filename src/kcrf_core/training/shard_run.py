@@ -397,10 +397,6 @@ class ShardRun(TrainingRun):
             self.hold_out = rehearsal.hold_out
         return task
 
-    def tagging_time(self, model: Model) -> float | None:
-        """Return None: the inputs are in files."""
-        return None
-
     def _on_shards(self, names: Sequence[str], chosen: Mapping[str, FittedTerm]) -> ShardedTask:
         """Fit the terms of these names to all of the data."""
         training, problem, data = self.training, self._problem, replace(self._data, scratch=self._scratch)

@@ -42,7 +42,7 @@ from ..objective.solvers import (
 from ..scoring import DECODINGS, Decision, choose_yardstick, span_bonuses
 from ..system import AUTO, Workers, counted, hand_back
 from .checkpoint import Checkpoint
-from .dev import DevReport, DevSet, tagging_time
+from .dev import DevReport, DevSet
 from .growth import Growing, Growth
 from .held_out import DecoderChoice, HoldOut, Splits, default_decoder
 from .near_copies import kept_together
@@ -108,9 +108,6 @@ class Report:
     growth: Growth | None = None  # pivots that were added during training, if any
     pruned: PruneReport | None = None  # results of pruning, if any
     held_out: HeldOut | None = None  # held-out data that sigma2 was chosen on, if any
-    # Time of tagging by posterior decoding, in times of that by Viterbi, where they were compared. Model files do not
-    # have it: their bytes depend on no clock.
-    tagging_time: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         result = self.result
@@ -323,7 +320,6 @@ class TrainingRun:
             held_out=prior.held_out,
             decoder=decoder,
             metric=self._yardstick.name,
-            tagging_time=None if decoder.values is None else self.tagging_time(model),
         )
         names = [term.config.name for term in solution.task.terms]
         config = replace(self._config, terms=tuple(term for term in self._config.terms if term.name in names))
@@ -477,10 +473,6 @@ class TrainingRun:
             return DecoderChoice(default_decoder(self._yardstick))
         initial = self._options.start.model
         return DecoderChoice(initial.decode, span_bonus=initial.span_bonus)
-
-    def tagging_time(self, model: Model) -> float | None:
-        """Return the time of posterior decoding, in times of Viterbi."""
-        return tagging_time(model, self._dataset)
 
     def prune(self, model: Model, solution: Solution) -> tuple[Model, Solution, PruneReport | None]:
         """Drop weights and pivots that change no score by more than `prune`, and evaluate P without them."""
