@@ -525,7 +525,7 @@ class EngineOptions:
         "ENGINE",
     )
     engine_timeout: float | None = COMPUTATION.option(
-        "Seconds to wait for the first worker of a cluster, and for a worker that does not answer. Default: 60.",
+        "Seconds to wait for the first worker of a cluster, and for all to answer. Default: 60.",
         "SECONDS",
         type=click.FloatRange(min=0, min_open=True),
     )

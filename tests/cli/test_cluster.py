@@ -54,13 +54,11 @@ def passes(log: Path) -> int:
 
 
 @pytest.mark.slow
-def test_a_frozen_worker_is_named_and_dropped(data, expected, tmp_path, kcrf, monkeypatch):
+def test_a_frozen_worker_is_dropped(data, expected, tmp_path, kcrf, monkeypatch):
     """Its shards are made again by the other one, with the same bytes."""
     from distributed import Client
 
-    from kcrf_core.cluster import dask_executor
-
-    monkeypatch.setattr(dask_executor, "SILENT", 3.0)
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL", "10s")  # of the cluster
     output, log = tmp_path / "model.npz", tmp_path / "log.jsonl"
     with loopback_cluster(tmp_path, 2) as cluster:
         frozen = cluster.workers[0]
@@ -73,11 +71,10 @@ def test_a_frozen_worker_is_named_and_dropped(data, expected, tmp_path, kcrf, mo
             client.wait_for_workers(2, timeout=60)
         freezing = threading.Thread(target=freeze)
         freezing.start()
-        options = (*OPTIONS, "--engine", cluster.engine, "--engine-timeout", "10", "--log", log)
+        options = (*OPTIONS, "--engine", cluster.engine, "--log", log)
         done = kcrf("train", data, *options, "-o", output)
         freezing.join()
         assert done.code == 0 and output.read_bytes() == expected
-        assert "has been silent for" in done.err and "after 10 s it is dropped" in done.err
         assert "1 worker is gone: what it held is made again by others, 1 is there" in done.err
         code, _, err = run("train", data, *options[:-2], "-o", output)
         assert code == 0, err  # the frozen worker is known to the scheduler no more

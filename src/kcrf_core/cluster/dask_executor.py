@@ -3,8 +3,7 @@
 Partitions are results of tasks, and so is all that they are made of: when a worker dies, Dask makes again elsewhere
 what it held. Nothing is scattered, no task is bound to a worker, and there are no actors. A task waits for ever where
 no worker is left, so the client asks the scheduler now and then, and gives up with the reason when it, or the last
-worker, has been gone for a while. A worker that sends no heartbeats is reported, and dropped after a while, as if it
-had died.
+worker, has been gone for a while. The scheduler drops workers that send no heartbeats (`worker-ttl` of Dask).
 """
 
 from __future__ import annotations
@@ -33,8 +32,6 @@ from .on_workers import Parcel
 
 PATIENCE = 25.0  # seconds that workers may all be away, or the scheduler
 LOOK = 2.0  # seconds between questions to the scheduler
-SILENT = 15.0  # seconds without a heartbeat after which a worker is reported; they come every few seconds
-DROPPED = 60.0  # seconds after which it is dropped by default
 FETCHING = 20.0  # seconds to fetch an answer in, at first; it doubles
 
 
@@ -46,11 +43,9 @@ class DaskExecutor:
         client: Client,
         memory: int | None = None,  # bytes of each worker
         tell: Callable[[str], None] | None = None,  # gets messages for users
-        patience: float = DROPPED,  # seconds that a worker may be silent
+        patience: float = 60.0,  # seconds that workers have to answer when work begins
     ):
-        self._patience = max(patience, SILENT)
-        self._beats: dict[str, tuple[float, float]] = {}  # the last heartbeat of each worker, and when it was news here
-        self._reported: set[str] = set()  # workers that are silent
+        self._patience = patience
         self._client, self._tell = client, tell or (lambda line: None)
         self._asked = __version__, memory  # of workers
         self._data: weakref.WeakKeyDictionary[Source, Future] = weakref.WeakKeyDictionary()
@@ -111,10 +106,7 @@ class DaskExecutor:
             return
         self._looked = now
         try:
-            there = self._there() if self._client.status == "running" else None
-            if there:
-                self._drop_silent_workers({address: each["last_seen"] for address, each in there.items()})
-            workers = None if there is None else len(there)
+            workers = len(self._there()) if self._client.status == "running" else None
         except (OSError, *TIMEOUTS, CancelledError, RuntimeError):
             workers = None
         if workers is not None and workers != self.workers:
@@ -128,33 +120,6 @@ class DaskExecutor:
             if workers is None:
                 raise ClusterError("the scheduler of the cluster does not answer any more: nothing was written")
             raise ClusterError("the cluster has no workers any more: nothing was written; start some, and train again")
-
-    def _drop_silent_workers(self, beats: dict[str, float]) -> None:
-        """Report workers whose last heartbeat is an old one, and drop them in the end.
-
-        Heartbeats are compared with earlier ones, never with the clock here, which may not be the scheduler's.
-        """
-        now = time.monotonic()
-        before, self._beats = self._beats, {}
-        for address, beat in beats.items():
-            known = before.get(address)
-            self._beats[address] = known if known is not None and known[0] == beat else (beat, now)
-            silent = now - self._beats[address][1]
-            if silent <= SILENT:
-                self._reported.discard(address)
-            elif address not in self._reported:
-                self._reported.add(address)
-                self._tell(
-                    f"cluster: the worker {address} has been silent for {silent:.0f} s: after {self._patience:g} s it "
-                    "is dropped, and what it held is made again by others"
-                )
-            if silent > self._patience:
-                self._tell(f"cluster: the worker {address} is dropped after {silent:.0f} s of silence")
-                scheduler = self._client.scheduler
-                assert scheduler is not None
-                self._client.sync(
-                    scheduler.unregister, address=address, stimulus_id=self._key("silent"), callback_timeout=10
-                )
 
     def load(self, sources: Sequence[PartitionSource]) -> list[Future]:
         missing = [rows for source in sources for rows in source.maps if rows not in self._data]

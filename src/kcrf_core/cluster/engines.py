@@ -37,7 +37,7 @@ class ClusterEngine:
     """
 
     address: str
-    timeout: float = TIMEOUT  # seconds to wait for the first worker, and for one that is silent
+    timeout: float = TIMEOUT  # seconds to wait for the first worker, and for the answers of all
 
     def __post_init__(self) -> None:
         if self.address == LOCAL:
