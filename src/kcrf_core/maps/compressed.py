@@ -17,7 +17,6 @@ from ..kernels import Inputs
 from ..system import offsets_of, ranges, sequence_rows
 from . import _sparse
 from .columns import ColumnOrder, one_hot, sparse_block
-from .partition_sums import Partitions, summed_by
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -102,24 +101,6 @@ class CompressedRows:
             values = values * self.scale[self.indices[entries]] if len(self.scale) else values
             out[part] = np.bincount(rows, values * values, minlength=len(ends) - 1)
         return out
-
-    def raw_squares(self, counts: np.ndarray, partitions: Partitions | None = None) -> np.ndarray:
-        """Return the sum of squares of each column, [D], but for its factor; rows count so many times [N]."""
-        counts = counts.astype(np.float64, copy=False)
-        whole = not len(self.values) and bool((counts == np.floor(counts)).all())  # numbers add up in any order
-
-        def of_rows(part: slice) -> np.ndarray:
-            out = np.zeros(self.width)
-            for first in range(part.start, part.stop, ROWS_AT_ONCE):
-                rows = slice(first, min(first + ROWS_AT_ONCE, part.stop))
-                ends = self.indptr[rows.start : rows.stop + 1]
-                entries, shares = slice(ends[0], ends[-1]), np.repeat(counts[rows], np.diff(ends))
-                if len(self.values):
-                    shares *= np.square(self.values[entries])
-                out += np.bincount(self.indices[entries], shares, minlength=self.width)
-            return out
-
-        return summed_by(None if whole else partitions, len(counts), of_rows)
 
 
 class ColumnValues:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..kernels import Inputs
-from ..system import Workers, ranges
+from ..system import Team, Workers, ranges
 from . import _conjunctions, _sparse, native
 from .columns import ColumnOrder, one_hot, sparse_block
 from .compressed import NOTHING, CompressedRows
@@ -148,20 +148,23 @@ class ExplicitMap(FeatureMap):
     def adjoint(
         self, sums: np.ndarray | None, R: np.ndarray, workers: Workers, out: Block | None, partitions: Partitions | None
     ) -> Block:
-        return self._gathered(self.columns, sums, R, workers, out, partitions)
+        return self._gathered(self.columns, sums, R, workers.team, out, partitions)
 
     def adjoint_of_squares(
         self, R: np.ndarray, workers: Workers, out: Block | None, partitions: Partitions | None
     ) -> Block:
+        return self._squares(R, workers.team, out, partitions)
+
+    def _squares(self, R: np.ndarray, team: Team, out: Block | None, partitions: Partitions | None) -> Block:
         def of_real(part: slice) -> np.ndarray:
             return np.square(self._dense[part], dtype=np.float64).T @ R[part]
 
         squares = replace(self.columns, values=np.square(self.columns.values), scale=NOTHING)
         sums = summed_by(partitions, len(R), of_real) if self.dense_size else None
-        return self._gathered(squares, sums, R, workers, out, partitions)
+        return self._gathered(squares, sums, R, team, out, partitions)
 
     def _gathered(
-        self, part: CompressedRows, sums: np.ndarray | None, R: np.ndarray, workers: Workers, out: Block | None,
+        self, part: CompressedRows, sums: np.ndarray | None, R: np.ndarray, team: Team, out: Block | None,
         partitions: Partitions | None,
     ) -> Block:  # fmt: skip
         """Return `adjoint` by a transpose: feature by feature, so that no thread needs a gradient of its own."""
@@ -173,12 +176,12 @@ class ExplicitMap(FeatureMap):
             self._marked = borders
         entries = (part.indptr, part.indices, part.values_in(R.dtype), part.scale, R, self._tasks)
         if isinstance(out, KeptWeights):
-            native.gathered(workers.team, *entries, out.block[None], out.places.kept, out.places.ends)
+            native.gathered(team, *entries, out.block[None], out.places.kept, out.places.ends)
             if self.dense_size:
                 assert sums is not None
                 out.places.put_tail(out.block, self.sparse_size, np.ascontiguousarray(sums[:, :C]))
             return out
-        native.gathered(workers.team, *entries, out[: self.sparse_size])
+        native.gathered(team, *entries, out[: self.sparse_size])
         if self.dense_size:
             assert sums is not None
             out[self.sparse_size :] = sums[:, :C]
@@ -200,12 +203,10 @@ class ExplicitMap(FeatureMap):
         return ExplicitHead(self.size, self.real_size, self.rows.scale, self._counts)
 
     def raw_squares(self, counts: np.ndarray | None, partitions: Partitions | None = None) -> np.ndarray:
-        counts = np.ones(self.rows.shape[0]) if counts is None else counts
-
-        def of_real(part: slice) -> np.ndarray:
-            return counts[part] @ np.square(self._dense[part], dtype=np.float64)
-
-        return np.concatenate([self.rows.raw_squares(counts, partitions), summed_by(partitions, len(counts), of_real)])
+        counts = np.ones(self.rows.shape[0]) if counts is None else counts.astype(np.float64, copy=False)
+        found = self._squares(counts[:, None], native.ALONE, None, partitions)
+        assert isinstance(found, np.ndarray)
+        return found[:, 0]
 
     def mean_diagonal(self, counts: np.ndarray | None = None) -> float:
         # Merging columns does not change it.
