@@ -91,7 +91,7 @@ def measure(name: str, places: dict[str, Path], seed: int, first: int) -> dict:
     corpus = text.subset(np.sort(chosen))
     whole = make_plan(corpus, {}, "options", make_settings({}, source.settings), Division(20, seed=seed))
     plan = quarter(whole, first, seed)
-    found, _ = run_plan(plan, threads=1)
+    found = run_plan(plan, threads=1)
     sizes, folds = range(len(plan.folds[0].nested)), range(5)
     return {
         "name": name,
@@ -101,7 +101,7 @@ def measure(name: str, places: dict[str, Path], seed: int, first: int) -> dict:
         "sequences": corpus.sequences,
         "positions": corpus.positions,
         "sizes": [len(part) for part in plan.folds[0].nested],
-        "scores": [[found[Task(0, f, None, k)][plan.judged_by] for f in folds] for k in sizes],
+        "scores": [[found[Task(0, f, k)][plan.judged_by] for f in folds] for k in sizes],
         "seconds": time.process_time() - began,
     }
 

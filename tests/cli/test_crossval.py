@@ -36,7 +36,7 @@ QUICK = ("--folds", "3", "--kernel", "poly", "--size", "30", "--sigma2", "1", "-
 
 def without_seconds(path):
     results = json.loads(Path(path).read_text())
-    for entry in [*results["settings"], results.get("nested", {"folds": []})]:
+    for entry in results["settings"]:
         for fold in entry["folds"]:
             fold.pop("seconds")
     return results
@@ -140,25 +140,24 @@ def wait_for(condition, seconds=60):
 
 @pytest.mark.slow
 @POSIX
-@pytest.mark.parametrize(("jobs", "nested"), [(1, False), (2, True)])
-def test_a_run_that_was_killed_ends_like_an_undisturbed_one(kcrf, small, tmp_path, jobs, nested):
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_run_that_was_killed_ends_like_an_undisturbed_one(kcrf, small, tmp_path, jobs):
     out, journal = tmp_path / "r.json", tmp_path / "r.json.journal"
-    options = ["crossval", small, *QUICK, "--grid", "degree=1,2,3", "--jobs", jobs, *(["--nested"] * nested)]
+    options = ["crossval", small, *QUICK, "--grid", "degree=1,2,3,4,5", "--jobs", jobs]
     assert kcrf(*options, "-o", tmp_path / "undisturbed.json").code == 0
     with start(*options, "-o", out) as running:
         wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 4)
         os.killpg(running.pid, signal.SIGKILL)
     assert running.returncode == -signal.SIGKILL and not out.exists()
     finished = [json.loads(line) for line in journal.read_bytes().split(b"\n")[1:-1]]
-    assert 3 <= len(finished) < (30 if nested else 9)
+    assert 3 <= len(finished) < 15
     done = kcrf(*options, "-o", out)
     assert done.code == 0 and f"{len(finished)} of " in done.err
     assert without_seconds(out) == without_seconds(tmp_path / "undisturbed.json")
-    if not nested:
-        times = {(entry["setting"]["degree"], fold["fold"]): fold["seconds"]
-                 for entry in json.loads(out.read_text())["settings"] for fold in entry["folds"]}  # fmt: skip
-        for line in finished:
-            assert times[line["setting"]["degree"], line["fold"]] == line["result"]["seconds"]
+    times = {(entry["setting"]["degree"], fold["fold"]): fold["seconds"]
+             for entry in json.loads(out.read_text())["settings"] for fold in entry["folds"]}  # fmt: skip
+    for line in finished:
+        assert times[line["setting"]["degree"], line["fold"]] == line["result"]["seconds"]
 
 
 # ----------------------------------------------------------------------------- stopping
@@ -349,11 +348,11 @@ def test_predictions_are_read_by_evaluate(kcrf, subjects, tmp_path):
     assert np.isclose(judged["calibration"][error], pooled["calibration"][error], rtol=1e-4)
 
 
-def test_predictions_of_blocks_nested_choices_and_attributes(kcrf, small, tmp_path):
+def test_predictions_of_blocks_grids_and_attributes(kcrf, small, tmp_path):
     written = tmp_path / "p.tsv"
     plain = [line.split("\t") for line in small.read_text().split("\n") if line]
-    nested = ("--grid", "min-count=1,3", "--nested", "--inner-folds", "2", "--journal", tmp_path / "kept")
-    for more in (("--block", "20"), nested, nested):  # the last time from the journal
+    grid = ("--grid", "min-count=1,3", "--journal", tmp_path / "kept")
+    for more in (("--block", "20"), grid, grid):  # the last time from the journal
         text = written.read_text() if written.exists() else ""
         assert kcrf("crossval", small, "--folds", "2", "--sigma2", "1", *more, "--predictions", written).code == 0
         rows = [line.split("\t") for line in written.read_text().split("\n") if line]
@@ -385,27 +384,6 @@ def test_scores_of_all_folds_together(kcrf, small):
     assert "gold \\ predicted" in long and "confidence   positions" in long
 
 
-@pytest.mark.slow
-def test_nested_selection_judges_what_inner_folds_choose(kcrf, small, tmp_path):
-    out = tmp_path / "r.json"
-    done = kcrf("crossval", small, *QUICK, "--inner-folds", "2", "--grid", "degree=1,2", "-o", out)
-    assert done.code == 0 and "chosen" in done.text and done.text.split("\n")[4].startswith("all")
-    results = json.loads(out.read_text())
-    assert results["nested"]["inner_folds"] == 2 and len(results["nested"]["folds"]) == 3
-    for fold in results["nested"]["folds"]:
-        means = []
-        for entry in results["settings"]:
-            inner = [one["accuracy"] for one in entry["folds"] if one["fold"] == fold["fold"]]
-            assert len(inner) == 2
-            means.append(sum(inner) / 2)
-        assert fold["chosen"] == means.index(max(means))
-    # The outer folds are those of the same run without nesting.
-    assert kcrf("crossval", small, *QUICK, "--grid", "degree=1,2", "-o", out).code == 0
-    flat = json.loads(out.read_text())
-    for f, fold in enumerate(results["nested"]["folds"]):
-        assert fold["accuracy"] == flat["settings"][fold["chosen"]]["folds"][f]["accuracy"]
-
-
 def test_labels_that_training_lacks_are_told_and_counted_wrong(kcrf, tmp_path):
     data = tmp_path / "d.conll"
     data.write_text("a B-X\nb O\n\na B-X\nb O\n\na B-NEW\nb I-NEW\n\na B-X\nb O\n")
@@ -433,9 +411,6 @@ def test_labels_that_training_lacks_are_told_and_counted_wrong(kcrf, tmp_path):
         (("--grid", ""), 2, "KEY=VALUE"),
         (("--grid", "trainng.sigma2=1"), 2, "did you mean 'training'"),
         (("--sigma2", "1", "--grid", "c2=1"), 2, "give one of them"),
-        (("--nested",), 2, "give a --grid"),
-        (("--inner-folds", "2"), 2, "give a --grid"),
-        (("--nested", "--inner-folds", "21", "--folds", "3", "--grid", "sigma2=1,2"), 3, "20 sequences cannot make 21"),
         (("--json", "-o", "-"), 2, "give one of them"),
     ],
 )

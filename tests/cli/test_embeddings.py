@@ -154,7 +154,7 @@ def test_folds_read_the_table_once(task, monkeypatch):
     for module in (cross_validation, tuning):
         monkeypatch.setattr(module, "with_tables", None)
     monkeypatch.setattr("kcrf_core.encoding.lookup_feature.load_word_vectors", None)
-    found, _ = run_plan(plan, threads=1)
+    found = run_plan(plan, threads=1)
     assert min(result["accuracy"] for result in found.values()) > 0.7
 
 

@@ -232,7 +232,7 @@ def test_folds_and_tune_take_the_lexicon_along(task):
         assert "c0.city" in [feature.name for feature in config.features]
     (task / "cities.txt").unlink()
     (task / "paths.txt").unlink()
-    found, _ = run_plan(plan, threads=1)
+    found = run_plan(plan, threads=1)
     assert min(result["accuracy"] for result in found.values()) > 0.95
 
 

@@ -210,7 +210,7 @@ def test_folds_are_decided_by_costs():
 
     def results(*decision):
         plan = make_plan(corpus, {"plain": True}, "test", settings, Division(2), *decision)
-        labelling, _ = out_of_fold(plan, run_plan(plan)[0], [0, 0])
+        labelling, _ = out_of_fold(plan, run_plan(plan), 0)
         scores = evaluate(labelling.gold, labelling.predicted, labelling.offsets)
         return next(score for score in scores.labels if score.name == "event").recall
 

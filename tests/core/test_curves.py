@@ -9,7 +9,7 @@ import pytest
 from test_folds import plan_of, random_corpus
 
 from kcrf_core.errors import DataError
-from kcrf_core.selection import Division, Task, extrapolate, learning_curve, run_plan, task_count
+from kcrf_core.selection import Division, Task, extrapolate, learning_curve, run_plan, tasks_of
 
 
 @pytest.mark.parametrize("group", [None, "c0"])
@@ -23,11 +23,11 @@ def test_training_parts_are_nested_and_halved(group):
         assert [len(part) for part in fold.nested] == [len(rest) // 2**k for k in (4, 3, 2, 1, 0)]
         for k, (small, large) in enumerate(zip(fold.nested, fold.nested[1:], strict=False)):
             assert set(small) < set(large)
-            assert np.array_equal(plan.parts(Task(0, f, None, k))[1], fold.test)
+            assert np.array_equal(plan.parts(Task(0, f, k))[1], fold.test)
             if group is not None:  # one after another enters
                 divided = {each for each in groups[small] if set(np.flatnonzero(groups == each)) - set(small)}
                 assert len(divided) <= 1
-    assert task_count(plan) == 20
+    assert len(tasks_of(plan)) == 20
 
 
 def test_parts_depend_on_the_seed_alone():
@@ -47,8 +47,8 @@ def test_the_largest_size_has_the_scores_of_cross_validation():
     corpus, settings = random_corpus(60), {"sigma2": 1.0, "plain": True}
     plan = plan_of(corpus, Division(3, halved=True))
     plan = replace(plan, settings=(replace(plan.settings[0], options=settings),))
-    found, _ = run_plan(plan, threads=1)
-    whole, _ = run_plan(replace(plan, folds=tuple(replace(fold, nested=()) for fold in plan.folds)), threads=1)
+    found = run_plan(plan, threads=1)
+    whole = run_plan(replace(plan, folds=tuple(replace(fold, nested=()) for fold in plan.folds)), threads=1)
     results = learning_curve(plan, found, {"seed": 0})
     assert [size["units"] for size in results["sizes"]] == [10, 20, 40]
     last = results["sizes"][-1]

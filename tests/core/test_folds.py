@@ -93,25 +93,12 @@ def test_dealing_fills_empty_folds_first():
     assert sorted(folds) == [0, 1, 2, 3]
 
 
-def test_inner_folds_divide_the_training_part_and_keep_groups():
-    corpus = random_corpus(100, groups=30)
-    plan = plan_of(corpus, Division(3, group="c0", inner=4))
-    group = np.array(corpus.columns[0])[corpus.offsets[:-1]]
-    for fold in plan.folds:
-        inner = np.concatenate(fold.inner)
-        assert sorted([*inner, *fold.test]) == list(range(100))
-        held = [set(group[part]) for part in fold.inner]
-        assert len(held) == 4 and sum(map(len, held)) == len(set().union(*held))
-
-
-def test_inner_folds_keep_the_folds_of_a_file_whole():
+def test_folds_of_a_file_are_kept():
     corpus = random_corpus(60)
     numbers = np.arange(60) % 6 + 1
-    plan = plan_of(corpus, Division(numbers=numbers, inner=5))
+    plan = plan_of(corpus, Division(numbers=numbers))
     assert [fold.name for fold in plan.folds] == [1, 2, 3, 4, 5, 6]
-    for fold in plan.folds:
-        assert set(numbers[fold.test]) == {fold.name}
-        assert all(len(set(numbers[part])) == 1 for part in fold.inner)
+    assert all(set(numbers[fold.test]) == {fold.name} for fold in plan.folds)
 
 
 def test_the_group_is_no_feature_unless_it_is_asked_for():
@@ -137,8 +124,6 @@ def test_groups_that_are_none():
         plan_of(corpus, Division(2, group="label"))
     with pytest.raises(DataError, match="1 group cannot make 2 folds"):
         plan_of(corpus_of([[["a", "w", "X"]], [["a", "w", "Y"]]]), Division(2, group="c0"))
-    with pytest.raises(DataError, match="2 sequences cannot make 3 inner folds without fold 0"):
-        plan_of(random_corpus(4), Division(2, inner=3))
 
 
 def test_fold_files():

@@ -90,15 +90,6 @@ class CrossvalArguments(FoldArguments):
         multiple=True,
         common=True,
     )
-    nested: bool = options.VALIDATION.switch(
-        "Nested cross-validation: for each fold, choose a setting by inner folds of its training part, and score the "
-        "choice on the fold. Default: score every setting.",
-    )
-    inner_folds: int | None = options.VALIDATION.option(
-        "Number of inner folds; implies --nested. Default: that of --folds, else 5, or fewer if groups are fewer.",
-        "K",
-        type=click.IntRange(min=2),
-    )
     only_fold: tuple[int, ...] = options.VALIDATION.option(
         "Number of a fold, from 0: train it alone for --journal and print no scores. Other folds can be trained at the "
         "same time elsewhere, with journals of their own; joined by cat, these give all scores. Can be repeated. "
@@ -135,26 +126,23 @@ def crossval(run: CrossvalArguments) -> None:
 
     from kcrf_core.corpora import named_layout
     from kcrf_core.scoring import JudgementOptions, judge
-    from kcrf_core.selection import out_of_fold, parse_grid, summarise, task_count
+    from kcrf_core.selection import out_of_fold, parse_grid, summarise, tasks_of
 
     from ..render import crossval_text
 
-    output, tell, points, inner_folds = run.output, files.unless(run.quiet), parse_grid(run.grid), run.inner_folds
+    output, tell, points = run.output, files.unless(run.quiet), parse_grid(run.grid)
     options.refuse((run.only_fold and not run.journal, "--only-fold keeps its results in a --journal: give a FILE"))
-    if inner_folds is not None or run.nested:
-        inner_folds = inner_folds or run.folds or options.DEFAULT_FOLDS
-        options.refuse((not points, "--nested chooses among settings, and there is only one: give a --grid"))
-    plan, corpus, groups, about = make_folds(run, points, inner_folds)
+    plan, corpus, groups, about = make_folds(run, points)
     if run.only_fold:
         unknown = [k for k in run.only_fold if k >= len(plan.folds)]
         options.refuse((bool(unknown), f"there is no fold {max(run.only_fold)}: there are 0 to {len(plan.folds) - 1}"))
         plan = replace(plan, folds=tuple(plan.folds[k] for k in sorted({*run.only_fold})))
-    with ExitStack() as last, trained(run, plan) as (found, picked):
+    with ExitStack() as last, trained(run, plan) as found:
         if run.only_fold:
-            tell(f"{counted(task_count(plan), 'training is', 'trainings are')} in {run.journal}")
+            tell(f"{counted(len(tasks_of(plan)), 'training is', 'trainings are')} in {run.journal}")
             return
-        results = summarise(plan, found, picked, {**about, "grid": points})
-        labelling, fold_names = out_of_fold(plan, found, picked or [results["best"]] * len(plan.folds))
+        results = summarise(plan, found, {**about, "grid": points})
+        labelling, fold_names = out_of_fold(plan, found, results["best"])
         config = plan.config(0)
         metric = config.training.metric
         wanted = JudgementOptions(scheme=plan.scheme, metric=None if metric == "auto" else metric)
@@ -172,7 +160,7 @@ def crossval(run: CrossvalArguments) -> None:
 
 
 def make_folds(
-    run: FoldArguments, points: dict[str, list[Any]], inner_folds: int | None = None, halved: bool = False
+    run: FoldArguments, points: dict[str, list[Any]], halved: bool = False
 ) -> tuple[Plan, Corpus, np.ndarray | None, dict[str, Any]]:
     """Return the plan for a grid, the data as it was read, groups [S] of sequences, and entries for the results."""
     from kcrf_core.encoding import column_names, described
@@ -196,10 +184,9 @@ def make_folds(
     if group is not None:
         groups = groups_of(corpus, group, column_names(configs[0], corpus))
         if run.folds is None and 2 <= (number := len(set(groups.tolist()))) <= MOST_LEFT_OUT:
-            wanted = getattr(run, "inner_folds", None)
-            folds, inner_folds = number, inner_folds and (wanted or max(2, min(inner_folds, number - 1)))
+            folds = number
             tell(f"one fold for each of the {number} groups (--folds K for fewer)")
-    division = Division(folds, group, numbers, run.stratify, inner_folds, seed, run.held_out.block, halved)
+    division = Division(folds, group, numbers, run.stratify, seed, run.held_out.block, halved)
     weighed = Decision(None, decision.cost)  # a model says how it decodes
     plan = make_plan(corpus, raw, source, settings, division, weighed, tell)
     by_sequence = "file" if folds_file is not None else "group" if group is not None else "sequence"
@@ -213,9 +200,9 @@ def make_folds(
 
 
 @contextmanager
-def trained(run: FoldArguments, plan: Plan) -> Iterator[tuple[Found, tuple[int, ...]]]:
+def trained(run: FoldArguments, plan: Plan) -> Iterator[Found]:
     """Yield the results of all trainings, as `run_plan` does; the journal is kept until they are written."""
-    from kcrf_core.selection import run_plan, task_count
+    from kcrf_core.selection import run_plan, tasks_of
     from kcrf_core.training import open_engine
 
     from ..io.progress import progress
@@ -224,7 +211,7 @@ def trained(run: FoldArguments, plan: Plan) -> Iterator[tuple[Found, tuple[int, 
     with (
         _kept(plan, run.journal, run.output, run.quiet) as kept,
         open_engine(engine.choice(), threads=engine.threads, memory=engine.memory, tell=tell) as workers,
-        progress(run.quiet or run.verbose, "trainings", task_count(plan)) as moved,
+        progress(run.quiet or run.verbose, "trainings", len(tasks_of(plan))) as moved,
     ):
 
         def done(task: Task) -> None:
@@ -248,7 +235,7 @@ def _print(run: CrossvalArguments, results: dict[str, Any], pooled: Judgement) -
 @contextmanager
 def _kept(plan: Plan, path: str | None, output: str | None, quiet: bool) -> Iterator[Journal | None]:
     """Open the journal of a run: one that was asked for, or one beside the output, which is removed at the end."""
-    from kcrf_core.selection import Journal, finished, task_count
+    from kcrf_core.selection import Journal, finished, tasks_of
 
     tell, temporary = files.unless(quiet), path is None
     if path is None:
@@ -257,7 +244,7 @@ def _kept(plan: Plan, path: str | None, output: str | None, quiet: bool) -> Iter
             return
         path = f"{output}.journal"
         files.check_writable(path)
-    journal, total = Journal(path), counted(task_count(plan), "training is", "trainings are")
+    journal, total = Journal(path), counted(len(tasks_of(plan)), "training is", "trainings are")
     if journal.begun and not quiet:
         known = finished(plan, journal)
         others = len(journal) - known

@@ -34,7 +34,7 @@ def curve(run: CurveArguments) -> None:
     from ..render import crossval_text
 
     plan, _, _, about = make_folds(run, {}, halved=True)
-    with trained(run, plan) as (found, _):
+    with trained(run, plan) as found:
         results = learning_curve(plan, found, about)
         files.show(render.as_json(results) if run.json or run.output == "-" else crossval_text.curve(results))
         if run.output not in (None, "-"):

@@ -26,9 +26,7 @@ TITLES = {
 def text(results: dict[str, Any], pooled: Judgement, details: bool) -> str:
     """Return a line for each fold or setting, then the scores of all folds together, of the best setting."""
     which = "All folds together"
-    if "nested" in results:
-        which += ", each by the setting chosen for it"
-    elif len(results["settings"]) > 1:
+    if len(results["settings"]) > 1:
         which += f", by the best setting ({_name(results['settings'][results['best']])})"
     return "\n\n".join([table(results), f"{which}:", evaluation_text.text(pooled, details)])
 
@@ -38,21 +36,18 @@ def _name(entry: dict[str, Any]) -> str:
 
 
 def table(results: dict[str, Any]) -> str:
-    """Return a line for each setting of a grid; of one setting, or with nested selection, for each fold and for all."""
+    """Return a line for each setting of a grid; of one setting, for each fold and for all."""
     measures = [measure for measure in TITLES if measure in results["settings"][0]]
     names = [_name(entry) for entry in results["settings"]]
     titles = [TITLES[measure] for measure in measures]
-    nested = results.get("nested")
-    if nested is None and len(names) > 1:
+    unknown = results["settings"][0]
+    if len(names) > 1:
         rows = []
         for number, (name, entry) in enumerate(zip(names, results["settings"], strict=True)):
             mark = "*" if number == results["best"] else ""
             rows.append([name, *_spreads(entry, measures), _decoder(entry), _worst_gap(entry["folds"]), mark])
         text = render.table(["setting", *titles, "decoder", "certified gap", ""], rows)
-        unknown = results["settings"][0]
     else:
-        unknown = results["settings"][0] if nested is None else nested
-        chosen = [] if nested is None else ["chosen"]
         rows = [
             [
                 str(fold["fold"]),
@@ -61,14 +56,13 @@ def table(results: dict[str, Any]) -> str:
                 *(_figure(m, fold[m]) for m in measures),
                 _decoder({"folds": [fold]}),
                 _worst_gap([fold]),
-                *(names[fold[key]] for key in chosen),
             ]
             for fold in unknown["folds"]
         ]
         sizes = [f"{sum(fold[key] for fold in unknown['folds']):,}" for key in ("sequences", "positions")]
-        last = [*_spreads(unknown, measures), _decoder(unknown), _worst_gap(unknown["folds"]), *("" for _ in chosen)]
+        last = [*_spreads(unknown, measures), _decoder(unknown), _worst_gap(unknown["folds"])]
         kind = "group" if results["divided_by"] == "group" else "fold"
-        header = [kind, "sequences", "positions", *titles, "decoder", "certified gap", *chosen]
+        header = [kind, "sequences", "positions", *titles, "decoder", "certified gap"]
         text = render.table(header, [*rows, ["all", *sizes, *last]])
     if len(results["settings"]) > 1:
         text += f"\njudged by {TITLES[results['judged_by']].removesuffix(' %')}"

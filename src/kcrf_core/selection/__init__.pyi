@@ -10,7 +10,7 @@ from .cross_validation import (
     out_of_fold as out_of_fold,
     run_plan as run_plan,
     summarise as summarise,
-    task_count as task_count,
+    tasks_of as tasks_of,
 )
 from .curves import extrapolate as extrapolate, learning_curve as learning_curve
 from .evidence import IMPROBABLE as IMPROBABLE

@@ -1,8 +1,7 @@
 """Cross-validation: folds of whole sequences, a grid of settings, results as plain data.
 
 Vocabularies, scaling, pivots and sigma2 are fitted anew on the training part of each fold, so that nothing of
-the test part leaks into them. Labels that a training part lacks are counted wrong and reported. With nested selection,
-inner folds of the training part choose the setting, and the outer fold judges the choice.
+the test part leaks into them. Labels that a training part lacks are counted wrong and reported.
 """
 
 from __future__ import annotations
@@ -84,7 +83,6 @@ class Division:
     group: str | None = None  # column whose values stay together
     numbers: np.ndarray | None = None  # [S], the fold of each sequence, where it is given
     stratify: bool = False
-    inner: int | None = None  # number of inner folds, for nested selection
     seed: int = 0
     block: int | None = None  # positions of a block; None: whole sequences, and blocks of a few long ones
     halved: bool = False  # training parts are halved again and again, for a learning curve
@@ -94,7 +92,6 @@ class Division:
 class Fold:
     name: int | str  # a number, or the names of its groups
     test: np.ndarray  # numbers of sequences, or of blocks
-    inner: tuple[np.ndarray, ...] = ()  # test parts of the inner folds
     groups: tuple[str, ...] = ()  # in the order of the data, where groups are kept together
     nested: tuple[np.ndarray, ...] = ()  # training parts of a learning curve, each within the next, the last one whole
 
@@ -114,7 +111,6 @@ class Plan:
     units: int = field(init=False)  # number of sequences or blocks
     labels: tuple[str, ...] = field(init=False)  # of the corpus, sorted
     costs: dict[str, float] = field(init=False)  # of missing each label of the corpus; empty if all are equal
-    nested: bool = field(init=False)
     scheme: str | None = field(init=False)  # by all labels of the corpus: a fold may lack those that show it
     yardstick: Yardstick = field(init=False)  # settings are compared by it
     judged_by: str = field(init=False)  # name of the yardstick's figure in results
@@ -132,7 +128,6 @@ class Plan:
             "units": self.corpus.sequences if self.blocks is None else len(self.blocks.pieces.first),
             "labels": tuple(labels),
             "costs": {} if costs is None else dict(zip(labels, costs.tolist(), strict=True)),
-            "nested": bool(self.folds[0].inner),
             "scheme": detect_scheme(labels),
             "yardstick": yardstick,
             "judged_by": yardstick.name.replace("-", "_"),
@@ -155,20 +150,13 @@ class Plan:
         fold = self.folds[task.fold]
         if task.size is not None:
             return fold.nested[task.size], fold.test
-        rest = np.setdiff1d(np.arange(self.units), fold.test)
-        if task.inner is None:
-            return rest, fold.test
-        test = fold.inner[task.inner]
-        return np.setdiff1d(rest, test), test
+        return np.setdiff1d(np.arange(self.units), fold.test), fold.test
 
     def place(self, task: Task) -> dict[str, Any]:
         """Return the setting and the fold of a task, as they are shown and stored."""
-        inner = {} if task.inner is None else {"inner_fold": task.inner}
-        if self.blocks is not None:
-            inner["blocks"] = self.units
-        fold = self.folds[task.fold]
+        fold, blocks = self.folds[task.fold], {} if self.blocks is None else {"blocks": self.units}
         groups = {"groups": list(fold.groups)} if fold.groups else {}
-        return {"setting": self.settings[task.setting].typed, "fold": fold.name, **groups, **inner}
+        return {"setting": self.settings[task.setting].typed, "fold": fold.name, **groups, **blocks}
 
     def rows(self, test: np.ndarray) -> np.ndarray:
         """Return the places of sequences or blocks in the corpus."""
@@ -188,18 +176,16 @@ class Plan:
         return np.repeat(known, lengths)
 
     def describe(self, task: Task) -> str:
-        inner = "" if task.inner is None else f", inner fold {task.inner}"
         setting = "" if len(self.settings) == 1 else f", {self.settings[task.setting].name}"
         fold = self.folds[task.fold]
         size = "" if task.size is None else f", trained on {len(fold.nested[task.size]):,}"
-        return f"fold {fold.name}{inner}{setting}{size}"
+        return f"fold {fold.name}{setting}{size}"
 
 
 @dataclass(frozen=True)
 class Task:
     setting: int
     fold: int
-    inner: int | None = None
     size: int | None = None  # number of a nested training part, for a learning curve
 
 
@@ -249,14 +235,9 @@ def make_plan(
         named = list(enumerate(units.dealt(everything, division.count, [seed, 2])))
     folds = []
     for f, (name, test) in enumerate(named):
-        inner: Sequence[np.ndarray] = ()
-        if division.inner is not None:
-            rest = np.setdiff1d(everything, test)
-            units.check(rest, division.inner, divided.source, f"inner folds without fold {name}")
-            inner = units.dealt(rest, division.inner, [seed, 3, f])
         own = tuple(dict.fromkeys(groups[s] for s in test.tolist())) if groups else ()
         nested = units.halved(np.setdiff1d(everything, test), [seed, 4, f]) if division.halved else ()
-        folds.append(Fold(_group_name(own) if own else name, test, tuple(inner), own, nested))
+        folds.append(Fold(_group_name(own) if own else name, test, own, nested))
     if division.halved:
         if (common := min(len(fold.nested) for fold in folds)) < 3:
             given = f"{len(folds[0].nested[-1]):,} {'sequences' if blocks is None else 'blocks'} to train on"
@@ -300,7 +281,7 @@ def _units(corpus: Corpus, division: Division, wishes: HoldOut) -> Units:
         np.add.at(contents, (sequence, column.numbered(labels)), 1)
     if wishes.groups is not None:
         return Units(wishes.groups, "groups", size_contents(corpus.offsets) if contents is None else contents)
-    if division.numbers is not None:  # its folds may stand for speakers or documents: inner folds keep them whole
+    if division.numbers is not None:  # its folds may stand for speakers or documents, which parts of them keep whole
         return Units(division.numbers, "folds", size_contents(corpus.offsets))
     what = "sequences" if division.block is None else "blocks"
     return Units(np.arange(corpus.sequences), what, contents)
@@ -361,18 +342,19 @@ def _packed_predictions(plan: Plan, tagged: CodedColumn, probabilities: Probabil
     return {name: b64encode(zlib.compress(array.tobytes())).decode() for name, array in arrays.items()}
 
 
-def out_of_fold(plan: Plan, found: Found, settings: Sequence[int]) -> tuple[Labelling, list[int | str]]:
-    """Return labels that models gave to the test part of each fold, by a setting for each, and folds of positions."""
+def out_of_fold(plan: Plan, found: Found, setting: int) -> tuple[Labelling, list[int | str]]:
+    """Return labels that models of a setting gave to the test part of each fold, and folds of positions."""
     N, corpus = plan.corpus.positions, plan.corpus
     labels, three = np.zeros(N, dtype=np.int32), np.zeros((N, 3), dtype=np.float32)
     folds, known = np.zeros(N, dtype=np.int64), np.zeros(N, dtype=bool)
-    for f, s in enumerate(settings):
-        rows, packed = plan.rows(plan.folds[f].test), found[Task(s, f)]["predictions"]
-        known[rows] = plan.trained_on(Task(s, f))
+    tasks = [Task(setting, f) for f in range(len(plan.folds))]
+    for f, task in enumerate(tasks):
+        rows, packed = plan.rows(plan.folds[f].test), found[task]["predictions"]
+        known[rows] = plan.trained_on(task)
         unpacked = {name: zlib.decompress(b64decode(text)) for name, text in packed.items()}
         labels[rows], folds[rows] = np.frombuffer(unpacked["labels"], "<i4"), f
         three[rows] = np.frombuffer(unpacked["probabilities"], "<f4").reshape(-1, 3)
-    decoders = {found[Task(s, f)]["decode"] for f, s in enumerate(settings)}
+    decoders = {found[task]["decode"] for task in tasks}
     labelling = Labelling(
         source=corpus.source,
         gold=corpus.columns[-1],
@@ -465,8 +447,8 @@ def run_plan(
     journal: Journal | None = None,
     done: Callable[[Task], None] = lambda task: None,
     workers: Workers | None = None,
-) -> tuple[Found, tuple[int, ...]]:
-    """Return results of all trainings, and for nested selection the setting chosen in each fold.
+) -> Found:
+    """Return results of all trainings.
 
     Trainings run on `jobs` processes, which share `memory` bytes; results do not depend on how many. With `workers`
     that a cluster or a device helps, there is one after another, each on all of it. Those that the journal has are
@@ -512,11 +494,7 @@ def run_plan(
         return found
 
     with process_pool(jobs, work) if jobs > 1 else nullcontext() as pool:
-        found = finish(pool, _first_tasks(plan))
-        if not plan.nested:
-            return found, ()
-        chosen = tuple(_choose(plan, found, f) for f in range(len(plan.folds)))
-        return found | finish(pool, [Task(s, f) for f, s in enumerate(chosen)]), chosen
+        return finish(pool, tasks_of(plan))
 
 
 def _placed(error: KcrfError | MemoryError, where: str) -> KcrfError:
@@ -528,48 +506,30 @@ def _placed(error: KcrfError | MemoryError, where: str) -> KcrfError:
     return type(error)(f"{where}: {error}", settings=error.settings)
 
 
-def _choose(plan: Plan, found: Found, fold: int) -> int:
-    """Return the setting with the best mean over the inner folds of an outer one; the first of equals."""
-    inner = range(len(plan.folds[fold].inner))
-    figures = [[found[Task(s, fold, i)][plan.judged_by] for i in inner] for s in range(len(plan.settings))]
-    return int(np.argmax([np.mean([plan.yardstick.figure(figure) for figure in own]) for own in figures]))
-
-
 def finished(plan: Plan, journal: Journal) -> int:
     """Count the trainings of the plan that the journal has."""
     data = corpus_digest(plan.corpus)
-    outer = [Task(s, f) for s in range(len(plan.settings)) for f in range(len(plan.folds))]
-    keys = {task_key(plan, data, task) for task in [*_first_tasks(plan), *outer]}
-    return sum(journal.get(key) is not None for key in keys)
+    return sum(journal.get(task_key(plan, data, task)) is not None for task in tasks_of(plan))
 
 
-def _first_tasks(plan: Plan) -> list[Task]:
-    """List every setting on every fold; for nested selection on the inner folds, which decide the rest."""
-    settings, folds = range(len(plan.settings)), list(enumerate(plan.folds))
-    if not plan.nested:
-        sizes = range(len(plan.folds[0].nested)) or [None]
-        return [Task(s, f, None, size) for s in settings for size in sizes for f, _ in folds]
-    return [Task(s, f, i) for f, fold in folds for s in settings for i in range(len(fold.inner))]
-
-
-def task_count(plan: Plan) -> int:
-    return len(_first_tasks(plan)) + (len(plan.folds) if plan.nested else 0)
+def tasks_of(plan: Plan) -> list[Task]:
+    """List every setting on every fold, of a learning curve with every size."""
+    settings, folds = range(len(plan.settings)), range(len(plan.folds))
+    sizes = range(len(plan.folds[0].nested)) or [None]
+    return [Task(s, f, size) for s in settings for size in sizes for f in folds]
 
 
 MEASURES = ("accuracy", "sequence_accuracy", "f1", "macro_f1", "log_loss")
 
 
-def summarise(plan: Plan, found: Found, chosen: Sequence[int], about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return results by setting and, for nested selection, by the outer fold that judged the choice.
-
-    The entries of `about` come first.
-    """
+def summarise(plan: Plan, found: Found, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return results by setting; the entries of `about` come first."""
     settings = []
     for s, setting in enumerate(plan.settings):
-        tasks = [task for task in _first_tasks(plan) if task.setting == s]
+        tasks = [task for task in tasks_of(plan) if task.setting == s]
         settings.append({"setting": setting.typed, **_figures(plan, found, tasks)})
     judged_by = plan.judged_by
-    results: dict[str, Any] = {
+    return {
         "schema": SCHEMA,
         **about,
         "folds": len(plan.folds),
@@ -581,12 +541,6 @@ def summarise(plan: Plan, found: Found, chosen: Sequence[int], about: Mapping[st
         "best": max(range(len(settings)), key=lambda s: plan.yardstick.figure(settings[s][judged_by]["mean"])),
         "settings": settings,
     }
-    if plan.nested:
-        outer = _figures(plan, found, [Task(s, f) for f, s in enumerate(chosen)])
-        for fold, s in zip(outer["folds"], chosen, strict=True):
-            fold["chosen"] = s
-        results["nested"] = {"inner_folds": len(plan.folds[0].inner), **outer}
-    return results
 
 
 def _figures(plan: Plan, found: Found, tasks: Iterable[Task]) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def learning_curve(plan: Plan, found: Found, about: Mapping[str, Any]) -> dict[s
     """Return scores by size and those to expect of more data, as plain data; the entries of `about` come first."""
     sizes: list[dict[str, Any]] = []
     for k in range(len(plan.folds[0].nested)):
-        tasks = [Task(0, f, None, k) for f in range(len(plan.folds))]
+        tasks = [Task(0, f, k) for f in range(len(plan.folds))]
         scores, parts = [found[task][plan.judged_by] for task in tasks], [plan.parts(task)[0] for task in tasks]
         units, positions = np.mean([[len(part), len(plan.rows(part))] for part in parts], axis=0).tolist()
         summary = {"mean": statistics.fmean(scores), "deviation": statistics.stdev(scores)}
