@@ -523,25 +523,6 @@ def test_an_interrupt_of_the_final_fit_writes_a_usable_model(kcrf, first_digits,
     assert json.loads(log.read_text().splitlines()[-1])["stop"] == "interrupted"
 
 
-@pytest.mark.parametrize(
-    "suffix, magic",
-    [
-        ("png", b"\x89PNG"),
-        pytest.param("svg", b"<?xml", marks=pytest.mark.slow),
-        pytest.param("pdf", b"%PDF", marks=pytest.mark.slow),
-    ],
-)
-def test_what_a_basis_leaves_is_drawn(kcrf, first_digits, tmp_path, suffix, magic):
-    basis = tmp_path / "basis.npz"
-    kcrf("select-basis", first_digits, "--kernel", "rbf", "--size", "30", "-q", "-o", basis)
-    for name in ("a", "b"):
-        kcrf("inspect", basis, "--plot", tmp_path / f"{name}.{suffix}")
-    drawn = (tmp_path / f"a.{suffix}").read_bytes()
-    assert drawn.startswith(magic)
-    if suffix == "png":
-        assert drawn == (tmp_path / f"b.{suffix}").read_bytes()
-
-
 def test_templates_that_share_weights(kcrf, first_accents, tmp_path):
     accent, template, model, again = (
         first_accents(100),

@@ -25,9 +25,8 @@ OUTPUTS = {
     "crossval": [*QUICK, "-o"],
     "predictions": [*QUICK, "--predictions"],
     "journal": [*QUICK, "--journal"],
-    "weights": ["inspect", "MODEL", "--plot"],
 }
-PLOTS = ("figures", "weights")
+PLOTS = ("figures",)
 
 
 @pytest.fixture

@@ -25,11 +25,6 @@ class InspectArguments:
         "Print every non-zero weight instead, one per line, separated by tabs: term, feature, label, weight.",
         common=True,
     )
-    plot: str | None = options.plot(
-        "Plot the transitions of a model, or the part of the kernel that a basis leaves unexplained (.png, .svg or "
-        ".pdf; needs matplotlib). Default: none.",
-        common=True,
-    )
     vectors: tuple[tuple[str, str], ...] = options.vectors(
         "Check that names and widths of vectors fit FILE. Default: none."
     )
@@ -63,7 +58,6 @@ def inspect(run: InspectArguments) -> None:
       kcrf inspect emb.npz --top 1 --vectors emb=sample_data/pitch_accent.npy
     """
     from kcrf_core.corpora import open_vectors
-    from kcrf_core.features import StoredBasis
     from kcrf_core.files import read_container
     from kcrf_core.model import Model, dump, summarise, unpack
 
@@ -71,19 +65,14 @@ def inspect(run: InspectArguments) -> None:
 
     file = run.file
     options.refuse((run.dump and run.json, "--dump and --json both write to stdout: give one of them"))
-    files.check_outputs([run.plot], file)
     if is_folder(file):
-        others = {"dump": run.dump, "plot": run.plot, "vectors": run.vectors}
-        for name, given in (others | {"importance": run.importance}).items():
+        for name, given in {"dump": run.dump, "vectors": run.vectors, "importance": run.importance}.items():
             options.refuse((given, f"{file} is a folder of shards, which does not go with --{name}"))
         _show_folder(file, run.json)
         return
     contents = read_container(file, "model", "basis", "dataset")
     kind = contents.header["kind"]
-    options.refuse(
-        (kind != "model" and run.dump, f"{file} is a {kind}, which has no weights to dump"),
-        (kind == "dataset" and run.plot, f"{file} is a dataset, which has nothing to plot"),
-    )
+    options.refuse((kind != "model" and run.dump, f"{file} is a {kind}, which has no weights to dump"))
     stored, importance = unpack(contents), None
     opened = open_vectors(run.vectors)
     if opened:
@@ -93,13 +82,6 @@ def inspect(run: InspectArguments) -> None:
         if not isinstance(stored, Model) or run.dump:
             raise click.UsageError("--importance needs a model, and does not go with --dump")
         importance = _importance(stored, run, run.importance)
-    if run.plot is not None:
-        from ..report import plots
-
-        if isinstance(stored, Model):
-            plots.transitions(run.plot, stored.labels, stored.edges)
-        elif isinstance(stored, StoredBasis):
-            plots.residual_curves(run.plot, {term.name: term.curve for term in stored.terms})
     if run.dump:
         assert isinstance(stored, Model)
         with files.output_stream(None) as stream:

@@ -25,7 +25,7 @@ def select_basis(run: BasisArguments) -> None:
     """Choose pivots among the positions of DATA, for `train --basis`.
 
     A kernel model with M pivots (inducing points) scores a position by its kernel values with them. Pivots are chosen
-    to leave little of the kernel's trace unexplained; the unexplained part is printed (`inspect --plot` draws it).
+    to leave little of the kernel's trace unexplained; the unexplained part is printed.
 
     The basis file has the kernel, the encoding and the source line of each pivot. From a folder of shards (see
     `featurize`) pivots are chosen on a sample.

@@ -12,8 +12,6 @@ import matplotlib
 import numpy as np
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from kcrf_core.files import replacing
 from kcrf_core.scoring import scores_shown
@@ -22,12 +20,9 @@ from ..render.evaluation_text import MOST_LABELS, OTHERS, gathered
 from ..render.visible import replaced, shortened
 
 if TYPE_CHECKING:
-    from kcrf_core.chains import Edges
     from kcrf_core.scoring import Judgement, Labelling
 
-# Labels up to which transitions have their numbers in them, and their names beside them.
-MOST_NUMBERS, MOST_TICKS = 50, 120
-FEW_LABELS = 12  # up to which numbers have two digits after the point, and a confusion matrix fits a column
+FEW_LABELS = 12  # up to which a confusion matrix fits a column
 COLUMN, HEIGHT = 3.4, 2.9  # inches, the first the width of a column of a paper with two
 MOST_ROWS = 30  # of F1 by label
 TINY, SMALL, MIDDLE = 5.5, 7, 8  # points
@@ -36,24 +31,6 @@ LINES, MARKS = ("-", "--"), "os"  # of two systems, which differ without colour
 # Sizes of all plots, and ids that are not drawn at random.
 matplotlib.rcParams.update({"font.size": MIDDLE, "axes.titlesize": 9, "axes.labelsize": MIDDLE, "axes.linewidth": 0.6,
                             "svg.hashsalt": "kcrf"})  # fmt: skip
-
-
-def residual_curves(path: str, curves: Mapping[str, np.ndarray]) -> None:
-    """Draw the unexplained part of the trace against the number of pivots, a line for each term."""
-    figure, axes = _figure()
-    for name, curve in curves.items():
-        axes.plot(np.arange(1, len(curve)), 100 * curve[1:], label=_plain(name))
-    axes.set_title("Kernel matrix: part that the pivots do not explain")
-    axes.set(xscale="log", yscale="log", xlabel="number of pivots", ylabel="unexplained part of the trace, %")
-    for axis in (axes.xaxis, axes.yaxis):
-        low, high = (np.log10(max(limit, 1e-300)) for limit in axis.get_view_interval())
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high - low < 2.5 else (1.0,)))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}"))
-        axis.set_minor_formatter(NullFormatter())
-    axes.grid(True, which="both", alpha=0.3)
-    if len(curves) > 1:
-        axes.legend()
-    save(figure, path)
 
 
 def learning_curve(path: str, results: Mapping[str, Any]) -> None:
@@ -74,44 +51,6 @@ def learning_curve(path: str, results: Mapping[str, Any]) -> None:
     axes.set(title="Learning curve", xlabel=f"{results['unit']} to train on", ylabel=f"{results['metric']}{unit}")
     axes.grid(True, alpha=0.3, lw=0.5)
     axes.legend(edgecolor="none", framealpha=0.6)
-    save(figure, path)
-
-
-def transitions(path: str, labels: Sequence[str], edges: Edges) -> None:
-    """Draw weights of pairs of labels, and of first and last labels, as shades; forbidden pairs are hatched."""
-    Y = len(labels)
-    table = np.full((Y + 1, Y + 1), np.nan)  # rows: start, then the label before; columns: the label after, then end
-    table[0, :Y], table[1:, :Y], table[1:, Y] = edges.start, edges.transitions, edges.end
-    forbidden = np.isinf(table)
-    finite = np.where(np.isfinite(table), table, np.nan)
-    most = max(float(np.nanmax(np.abs(finite), initial=0.0)), 1e-12)
-    side = max(4.0, 1.6 + (0.32 if Y <= FEW_LABELS else 0.22) * (Y + 1))
-    figure, axes = _figure(min(side + 1.0, 41.0), min(side, 40.0))
-    image = axes.imshow(finite, cmap="RdBu_r", vmin=-most, vmax=most)
-    for row, column in zip(*np.nonzero(forbidden), strict=True):
-        place = column - 0.5, row - 0.5
-        axes.add_patch(Rectangle(place, 1, 1, facecolor="0.93", edgecolor="0.6", hatch="////", lw=0))
-    if Y <= MOST_NUMBERS:
-        for row, column in zip(*np.nonzero(np.isfinite(table)), strict=True):
-            value = table[row, column]
-            colour = "white" if abs(value) > 0.6 * most else "black"
-            digits = 2 if Y <= FEW_LABELS else 1
-            number = f"{round(value, digits) + 0.0:.{digits}f}"  # no -0.0
-            size = 7 if Y <= FEW_LABELS else 5.5
-            axes.text(column, row, number, ha="center", va="center", fontsize=size, color=colour)
-    if Y <= MOST_TICKS:
-        names = [_plain(shortened(label)) for label in labels]
-        upright = max(map(len, names)) > 4
-        axes.set_xticks(range(Y + 1), [*names, "(end)"], rotation=90 if upright else 0, fontsize=8)
-        axes.set_yticks(range(Y + 1), ["(start)", *names], fontsize=8)
-    axes.set_title("Transition weights")
-    axes.set(xlabel="label", ylabel="previous label")
-    axes.set_xticks(np.arange(-0.5, Y + 1), minor=True)
-    axes.set_yticks(np.arange(-0.5, Y + 1), minor=True)
-    axes.grid(True, which="minor", color="0.85", lw=0.4)
-    axes.tick_params(which="minor", length=0)
-    about = ", hatched: forbidden" if forbidden.any() else ""
-    figure.colorbar(image, label=f"weight (log score){about}", shrink=0.8)
     save(figure, path)
 
 
