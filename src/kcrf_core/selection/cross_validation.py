@@ -472,14 +472,13 @@ def run_plan(
             futures = submit(pool, tasks)
             yield from ((futures[future], future.result) for future in as_completed(futures))
 
-    def finish(pool: ProcessPoolExecutor | None, tasks: Sequence[Task]) -> Found:
-        keys: dict[Task, str] = {}
-        found: Found = {}
-        if journal is not None:
-            keys = {task: task_key(plan, data, task) for task in tasks}
-            found = {task: result for task, key in keys.items() if (result := journal.get(key)) is not None}
-        for task in found:
-            done(task)
+    tasks, keys, found = tasks_of(plan), dict[Task, str](), Found()
+    if journal is not None:
+        keys = {task: task_key(plan, data, task) for task in tasks}
+        found = {task: result for task, key in keys.items() if (result := journal.get(key)) is not None}
+    for task in found:
+        done(task)
+    with process_pool(jobs, work) if jobs > 1 else nullcontext() as pool:
         for task, outcome in trainings(pool, [task for task in tasks if task not in found]):
             try:
                 found[task] = outcome()
@@ -491,10 +490,7 @@ def run_plan(
             if journal is not None:
                 journal.add(keys[task], plan.place(task), found[task])
             done(task)
-        return found
-
-    with process_pool(jobs, work) if jobs > 1 else nullcontext() as pool:
-        return finish(pool, tasks_of(plan))
+    return found
 
 
 def _placed(error: KcrfError | MemoryError, where: str) -> KcrfError:
