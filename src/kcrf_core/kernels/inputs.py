@@ -7,6 +7,7 @@ attributes. Windows are already laid out, so a row says all that a clique at tha
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -98,10 +99,12 @@ class Inputs:
     def distinct(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the first of each group of equal rows, and for each row the number of its group (Lemma 6)."""
         numbers, seen = np.empty((len(self), 0 if self.bag is None else 1)), dict[bytes, int]()  # of rows of attributes
-        for t in range(numbers.size):
-            part = slice(self.own_bag.indptr[t], self.own_bag.indptr[t + 1])  # with sorted indices
-            key = self.own_bag.indices[part].tobytes() + b"|" + self.own_bag.data[part].tobytes()
-            numbers[t] = seen.setdefault(key, len(seen))
+        if self.bag is not None:
+            indices, values = self.bag.indices.tobytes(), self.bag.data.tobytes()  # with sorted indices
+            size, width = self.bag.indices.itemsize, self.bag.data.itemsize
+            for t, (first, last) in enumerate(pairwise(self.bag.indptr.tolist())):
+                key = indices[size * first : size * last] + b"|" + values[width * first : width * last]
+                numbers[t] = seen.setdefault(key, len(seen))
 
         def bits(rows: slice | np.ndarray) -> np.ndarray:
             # Rows as whole numbers, equal where the rows are, [n, columns].

@@ -24,11 +24,11 @@ from .. import Mixture, Objective, Point, Slack, SparseDual, Vector
 
 POINTS = 5
 # Points whose own bound is below this part of P are of no use yet, and would only cost memory traffic.
-USEFUL, USEFUL_SPARSE = 0.5, 0.1
+USEFUL, USEFUL_SPARSE = 0.5, 0.3
 MOST_EXCHANGES = 50
 # With an L1 penalty: pieces of the bound that are maximised, at most, and halvings of a step between two of them. In
 # the place of an infinite sigma^2 comes a finite one: slopes 1 % beyond c take that part of H off the bound.
-MOST_PIECES, MOST_HALVINGS, INFINITE_TAKES = 6, 4, 0.01
+MOST_PIECES, MOST_HALVINGS, INFINITE_TAKES = 3, 4, 0.01
 # Relative error of a combination in single precision: values differ by a few parts in a million.
 SINGLE_MARGIN = 1e-5
 
@@ -215,9 +215,9 @@ def best_shares(
         beyond = np.maximum(np.abs(slopes @ shares) - thresholds, 0.0)
         return float(shares @ constants - variances @ (beyond * beyond) / 2)
 
-    singles = [*np.eye(len(constants)), start]
-    values = [bound(shares) for shares in singles[: None if start.any() else -1]]
-    best, shares = max(values), singles[int(np.argmax(values))]
+    newest = np.eye(len(constants))[-1]
+    best, shares = max((bound(own), tuple(own)) for own in ([newest, start] if start.any() else [newest]))
+    shares = np.array(shares)
     for _ in range(MOST_PIECES):
         total = slopes @ shares
         beyond = np.abs(total) > thresholds
@@ -231,7 +231,7 @@ def best_shares(
             if value > best:
                 break
             aim = (aim + shares) / 2
-        if not value > best + 1e-6 * abs(best) or not aim.any():
+        if not value > best + 2e-5 * abs(best) or not aim.any():
             break
         best, shares = value, aim
     return shares / shares.sum()
