@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse
 
 from kcrf_core import metrics
 from kcrf_core.config import Config
@@ -25,8 +26,8 @@ from kcrf_core.corpora import Corpus, read_corpus
 from kcrf_core.encoding import configured, fit_encoding
 from kcrf_core.model import Model
 from kcrf_core.scoring import detect_scheme
-from kcrf_core.selection import Pool, PoolJudge, PoolSequence
-from kcrf_core.system import Workers, sequence_chunks
+from kcrf_core.selection import Pool, PoolJudge
+from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train
 
 START, STEP = 100, 1.25
@@ -77,15 +78,12 @@ def chosen(one: Set, model: Model, left: np.ndarray, count: int, arm: str) -> np
     strategy, cost, *alone = arm.split(".")
     rest = one.pool.subset(left)
     rest = replace(rest, columns=tuple(rest.columns)[:-1])
-    judge, pool = PoolJudge(model, strategy, cost), Pool(count)
-    for span in sequence_chunks(rest.offsets, 1 << 12):
-        part = rest.span(*span)
-        judged = judge.judged(part)
-        for s, score in enumerate(judged.scores.tolist()):
-            key = int(judged.keys[s])
-            if judged.open[s] and pool.wants(score, key):
-                values = (np.zeros(0, np.int64), np.zeros(0)) if alone else judged.values_of(s)
-                pool.add(PoolSequence(score, span[0] + s, key, None, values, span[0] + s))
+    pool, before = Pool(count), 0
+    for part in PoolJudge(model, strategy, cost).parts(rest):
+        if alone:
+            part = replace(part, values=scipy.sparse.csr_array(part.values.shape))
+        pool.add(part, lambda s, first=before: first + s)
+        before += len(part.scores)
     picked = [candidate.content for candidate, _ in pool.chosen()]
     if len(picked) < count:  # the others are copies of each other, or of labelled ones
         more = np.setdiff1d(np.arange(len(left)), picked)[: count - len(picked)]

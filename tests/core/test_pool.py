@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from kcrf_core.config import RulesConfig, parse_config
 from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.selection import Pool, PoolJudge, PoolSequence, pool
+from kcrf_core.model import Decoded
+from kcrf_core.selection import Pool, PoolJudge, pool
 from kcrf_core.system import Workers
 from kcrf_core.training import train
 
@@ -25,10 +27,8 @@ def corpus(*texts: str, labels: str = "") -> Corpus:
 def batch(count: int, scores, texts, groups=None) -> list[int]:
     """Places of the sequences chosen, in order."""
     judged, found = PoolJudge(None).judged(corpus(*texts)), Pool(count)
-    for s, score in enumerate(scores):
-        key, group = int(judged.keys[s]), groups[s] if groups else None
-        if found.wants(score, key):
-            found.add(PoolSequence(score, s, key, group, judged.values_of(s), s))
+    order = replace(judged, scores=np.array(scores), found=cast(Decoded, ()))  # by a model: the first of equal scores
+    found.add(order, lambda s: s, groups)
     return [one.content for one, _ in found.chosen()]
 
 

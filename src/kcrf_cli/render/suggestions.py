@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import click
@@ -20,14 +21,13 @@ from kcrf_core.corpora import DocumentBlock, Format, ParsedBlock, column_place, 
 from kcrf_core.errors import DataError
 from kcrf_core.model import Model
 from kcrf_core.scoring import SpanFinder, detect_scheme, readable_place
-from kcrf_core.selection import Judged, Pool, PoolJudge, PoolSequence
-from kcrf_core.system import counted, sequence_chunks
+from kcrf_core.selection import Judged, Pool, PoolJudge
+from kcrf_core.system import counted
 
 from .labelled_text import found_parts, reading_rules
 
 COLUMNS = "columns"
 FREE = "?"  # the mark of missing labels, unless the training data has one
-POSITIONS_AT_ONCE = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,7 @@ class Batch:
         """Parse a block, and score its sequences if labels may be missing."""
         parsed = parse()
         labelled = isinstance(parsed.block, DocumentBlock) and parsed.block.labelled
-        chunks = [] if labelled else sequence_chunks(parsed.corpus.offsets, POSITIONS_AT_ONCE)
-        return parsed, [self._judge.judged(parsed.corpus.span(*chunk)) for chunk in chunks]
+        return parsed, [] if labelled else self._judge.parts(parsed.corpus)
 
     def add(self, parsed: ParsedBlock, judged: list[Judged]) -> tuple[str, ...]:
         """Take the sequences of a block; return remarks about them."""
@@ -123,26 +122,18 @@ class Batch:
             if self._model is not None:
                 encoding = self._model.encoding
                 names = [one for one, at in zip(encoding.columns, encoding.places(corpus), strict=True) if at >= 0]
-            groups = corpus.columns[column_place("group", self._group, names)]
-        content = self._contents(parsed, judged) if judged else None
+            values = corpus.columns[column_place("group", self._group, names)]
+            groups = [values[begin] for begin in corpus.offsets[:-1].tolist()]
+        content: Any = self._contents(parsed, judged) if judged else None
         for part in judged:
-            for own, score in enumerate(part.scores.tolist()):
-                key = int(part.keys[own])
-                if content is not None and part.open[own] and self._pool.wants(score, key):
-                    group = None if groups is None else groups[int(corpus.offsets[s])]
-                    order, values = key if self._model is None else self._sequences + s, part.values_of(own)
-                    self._pool.add(PoolSequence(score, order, key, group, values, content(s, part, own)))
-                s += 1
-            self.closed += int((~part.open).sum())
-        self.closed += corpus.sequences - s
+            self._pool.add(part, partial(content, s, part), groups and groups[s:])
+            s += len(part.scores)
+        self.closed += corpus.sequences - sum(int(part.open.sum()) for part in judged)
         self._sequences += corpus.sequences
         return *parsed.block.remarks, *(one for part in judged if part.found for one in part.found.remarks)
 
     def _contents(self, parsed: ParsedBlock, judged: list[Judged]) -> Callable[[int, Judged, int], tuple[str, Any]]:
-        """Return a function of a sequence of the block that returns why it is there, and lines or a suggestion.
-
-        The other arguments of the function are those of its part that was judged, and its place there.
-        """
+        """Return a function of a part's first sequence, the part and a place in it: why, and lines or a suggestion."""
         block, corpus, model = parsed.block, parsed.corpus, self._model
         texts = [one for one in block.documents if one[1]] if isinstance(block, DocumentBlock) else None
         self.to = self.to or (COLUMNS if texts is None else "prodigy")
@@ -162,7 +153,8 @@ class Batch:
             lines = data[block.begin :].split(b"\n")
             self._header = lines[header] + b"\n" if header >= 0 else self._header
 
-        def content(s: int, part: Judged, own: int) -> tuple[str, Any]:
+        def content(before: int, part: Judged, own: int) -> tuple[str, Any]:
+            s = before + own
             first, last = corpus.offsets[s : s + 2].tolist()
             why = f"line {corpus.lines[first]}" if texts is None else f"text {self._sequences + s + 1}"
             why += f": {counted(last - first, 'position')}"

@@ -12,7 +12,7 @@ Without a model all scores and entropies are 1. Memory is that of the candidates
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,11 +23,12 @@ from ..chains import chain
 from ..corpora import CodedColumn, Corpus
 from ..encoding import mixed, sequence_hashes, text_hashes
 from ..model import VITERBI, Decoded, Decoder, Model, Wishes, given_labels
-from ..system import offsets_of
+from ..system import offsets_of, sequence_chunks
 from . import COSTS, STRATEGIES
 
 ENTROPY, POSITION = STRATEGIES[0], COSTS[0]
 LEAST_KEPT, KEPT_FOR_EACH = 1000, 20  # candidates, in all and for each sequence to choose
+POSITIONS_AT_ONCE = 1 << 12  # that are scored together
 BUCKETS = 20  # bits of the hash of an input value
 MOST_AT_ONCE = 500  # chosen sequences that further ones differ from: memory for each candidate
 NOTHING_NEW = 1e-6  # of d: the rest is made of what was chosen
@@ -58,6 +59,10 @@ class PoolJudge:
             rules = model.rules and replace(model.rules, when_impossible="keep")
             wishes = Wishes(VITERBI, force=True, marginals=True, probability=True, entropy=strategy == ENTROPY)
             self._decoder = Decoder(model, replace(wishes, rules=rules))
+
+    def parts(self, corpus: Corpus) -> list[Judged]:
+        """Score the sequences of a corpus, some at a time."""
+        return [self.judged(corpus.span(*span)) for span in sequence_chunks(corpus.offsets, POSITIONS_AT_ONCE)]
 
     def judged(self, corpus: Corpus) -> Judged:
         """Score the sequences of a corpus; labels that it has are kept."""
@@ -119,20 +124,21 @@ class Pool:
 
     def __init__(self, count: int):
         self._count, self._most = count, max(KEPT_FOR_EACH * count, LEAST_KEPT)
-        self._kept, self._keys, self._lowest = list[PoolSequence](), set[int](), -np.inf
+        self._kept, self._keys, self._lowest, self._added = list[PoolSequence](), set[int](), -np.inf, 0
 
-    def wants(self, score: float, key: int) -> bool:
-        """Return False for a sequence that equals a candidate, or has too low a score."""
-        return score > self._lowest and key not in self._keys
-
-    def add(self, candidate: PoolSequence) -> None:
-        """Take a candidate, and drop some if there are too many: the last of groups that have the most."""
-        self._kept.append(candidate)
-        self._keys.add(candidate.key)
-        if len(self._kept) >= 2 * self._most:
-            self._drop()
+    def add(self, judged: Judged, content: Callable[[int], Any], groups: Sequence[str] | None = None) -> None:
+        """Take the sequences that differ from candidates and have large scores; `groups` begins with theirs."""
+        for s, (score, key) in enumerate(zip(judged.scores.tolist(), judged.keys.tolist(), strict=True)):
+            if judged.open[s] and score > self._lowest and key not in self._keys:
+                order, group = key if judged.found is None else self._added, None if groups is None else groups[s]
+                self._kept.append(PoolSequence(score, order, key, group, judged.values_of(s), content(s)))
+                self._keys.add(key)
+                if len(self._kept) >= 2 * self._most:
+                    self._drop()
+            self._added += 1
 
     def _drop(self) -> None:
+        """Drop the last of groups that have the most, if there are too many."""
         self._kept.sort(key=lambda one: (-one.score, one.order))
         ranks, before = list[int](), Counter[str | None]()
         for one in self._kept:
