@@ -1,4 +1,7 @@
-"""The table and the plot of README.md: `collect.py [FOLDER]`, with the results of measure.py, default build."""
+"""The tables and the plot of README.md: `collect.py [FOLDER [EARLIER]]`, results of measure.py, default build.
+
+EARLIER has results of the rule before this one.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,12 @@ from readme import fill, table
 RANDOM, CHOSEN = "random", "entropy.position"
 SHARES = (0.95, 0.99)
 LIMITS = {0.95: 0.60, 0.99: 0.75}  # of the issue: tokens by choice over tokens at random
-SHOWN, FRESH = ("conll2000", "wnut17", "ocr", "phonemes", "ingredients"), ("welsh", "coptic")
-DESIGN = ("chat", "spanish")
+SHOWN = ("conll2000", "wnut17", "ocr", "phonemes", "ingredients")
+OTHERS = {
+    "Other sets, opened after these:": ("welsh", "coptic", "telugu", "thai", "logs", "languages"),
+    "Sets that options were chosen on:": ("chat", "spanish"),
+}
+WHEN = ("before", "now")
 HERE = Path(__file__).parent
 TOKENS = [f"{share:.0%} {what}" for share in SHARES for what in ("random", "next", "ratio")]
 HEADER = ("set", "seeds", "pool", "score", *TOKENS, "mean difference")
@@ -87,10 +94,15 @@ def plot(path: Path, runs: dict, full: dict) -> None:
     figure.savefig(path, dpi=110)
 
 
-def main(folder: Path) -> None:
+def results(folder: Path) -> tuple[dict, dict]:
+    """Runs by set, arm and seed, and those of all data by set."""
     found = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
     full = {run["set"]: run for run in found if run["arm"] == "full"}
-    runs = {(run["set"], run["arm"], run["seed"]): run for run in found if run["arm"] != "full"}
+    return {(run["set"], run["arm"], run["seed"]): run for run in found if run["arm"] != "full"}, full
+
+
+def main(folder: Path, earlier: Path | None = None) -> None:
+    runs, full = results(folder)
     here = [name for name in SHOWN if (name, CHOSEN, 0) in runs]
     rows = [row(name, runs, full[name]) for name in here]
     lines = [table(HEADER, [cells for cells, _, _ in rows])]
@@ -101,12 +113,19 @@ def main(folder: Path) -> None:
     worse = [cells[0] for cells, _, beyond in rows if beyond]
     lines.append(f"Ratios as small as was aimed at: {' and '.join(counts)}.")
     lines[-1] += f" Worse than random beyond the error: {', '.join(worse) or 'none'}."
-    for title, names in (("Two more sets, opened after these:", FRESH), ("Sets that options were chosen on:", DESIGN)):
+    for title, names in OTHERS.items():
         if there := [row(name, runs, full[name])[0] for name in names if (name, CHOSEN, 0) in runs]:
             lines += [title, table(HEADER, there)]
+    if earlier is not None:
+        before, all_data = results(earlier)
+        names = [name for name, arm, seed in before if (arm, seed) == (CHOSEN, 0) and (name, arm, seed) in runs]
+        pairs = [(row(name, before, all_data[name])[0], row(name, runs, full[name])[0]) for name in names]
+        header = ["set", *(f"{what}, {when}" for what in ("95% ratio", "99% ratio", "difference") for when in WHEN)]
+        cells = [[old[0], *(one[k] for k in (6, 9, 10) for one in (old, new))] for old, new in pairs]
+        lines += ["The rule before this one and this one:", table(header, cells)]
     fill(HERE / "README.md", "\n\n".join(lines), taken_with=os.environ.get("TAKEN_WITH"))
     plot(HERE / "curves.png", runs, full)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "build")
+    main(*(Path(argument) for argument in sys.argv[1:] or [HERE / "build"]))

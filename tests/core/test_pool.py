@@ -114,12 +114,23 @@ def test_sequences_of_the_training_data_are_left_out():
     assert PoolJudge(short).judged(corpus("b c", "b a")).open.tolist() == [False, True]
 
 
-def test_uncertain_positions_count_most_in_vectors(model):
-    judged = PoolJudge(model).judged(corpus("a new"))
-    sure, unsure = judged.found.marginals.max(axis=1)
-    assert sure > unsure
-    counts = sorted(judged.values_of(0)[1].tolist())
-    assert counts[0] < counts[1]
+def test_vectors_are_gradients_of_the_likeliest_labels(model):
+    texts = corpus("a new", "new a")
+    judged = PoolJudge(model).judged(texts)
+    two = np.sort(judged.found.marginals, axis=1)[:, :-3:-1]
+    expected = np.concatenate([two[:, 0] - 1, two[:, 1]])
+    for s, rows in enumerate(([0, 1, 4, 5], [2, 3, 6, 7])):
+        np.testing.assert_allclose(np.sort(judged.values_of(s)[1]), np.sort(expected[rows]), rtol=1e-5)
+
+
+def test_values_are_alike_with_the_same_labels_alone(model):
+    judged = PoolJudge(model).judged(corpus("q b", "q a", "q"))
+    first = judged.found.marginals[[0, 2, 4]]
+    assert [row[:2] for row in np.argsort(-first, axis=1).tolist()] == [[0, 2], [1, 0], [0, 1]]
+    one, other, alone = (dict(zip(*(part.tolist() for part in judged.values_of(s)), strict=True)) for s in range(3))
+    (shared,) = one.keys() & other.keys()  # "q" with label 0
+    assert one[shared] < 0 < other[shared]
+    assert len(other.keys() & alone.keys()) == 2
 
 
 def test_rules_that_cannot_be_obeyed_leave_suggestions(model):

@@ -1,12 +1,14 @@
 """Sequences to label next: those of a pool that a model is least certain of, and that differ from each other.
 
     score     s = H(y | x), the entropy of all labels of a sequence, or -log max_y p(y | x), in nats; or s / T
-    vector    x: the sum over T positions of their input values (column and value, by a hash), each times the entropy
-              of the label there and the logarithm of how rare the value is among the candidates; |x| = 1
+    vector    x: the sum over T positions of the gradient of -log p(y* | x), y* the label of the largest marginal:
+              input values (column and value) times p - 1 for the likeliest label, p for the second one, and the
+              logarithm of how rare the value is with the label among the candidates; |x| = 1
     choice    next is the largest s_i d_i, where d_i is the squared length of x_i outside the span of those chosen
               before: pivoted Cholesky decomposition of the matrix of sqrt(s_i s_j) <x_i, x_j>
 
-Without a model all scores and entropies are 1. Memory is that of the candidates, the sequences of the largest scores.
+Without a model all scores are 1, and so are p - 1 and p. Memory is that of the candidates, the sequences of the largest
+scores. Vectors of gradients: Ash et al., Deep batch active learning by diverse, uncertain gradient lower bounds, 2020.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ..chains import chain
 from ..corpora import CodedColumn, Corpus
 from ..encoding import mixed, sequence_hashes, text_hashes
 from ..model import VITERBI, Decoded, Decoder, Model, Wishes, given_labels
@@ -29,7 +30,8 @@ from . import COSTS, STRATEGIES
 ENTROPY, POSITION = STRATEGIES[0], COSTS[0]
 LEAST_KEPT, KEPT_FOR_EACH = 1000, 20  # candidates, in all and for each sequence to choose
 POSITIONS_AT_ONCE = 1 << 12  # that are scored together
-BUCKETS = 20  # bits of the hash of an input value
+BUCKETS = 20  # bits of the hash of an input value and a label
+LEAST_WEIGHT = 0.01  # of a label in vectors: nearly certain positions take no memory
 MOST_AT_ONCE = 500  # chosen sequences that further ones differ from: memory for each candidate
 NOTHING_NEW = 1e-6  # of d: the rest is made of what was chosen
 
@@ -40,7 +42,7 @@ class Judged:
 
     scores: np.ndarray  # [S]
     open: np.ndarray  # [S] bool, True where labels are missing and the model was not trained on it
-    values: scipy.sparse.csr_array  # [S, 2^BUCKETS] weighted counts of input values
+    values: scipy.sparse.csr_array  # [S, 2^BUCKETS] weighted counts of input values with labels
     keys: np.ndarray  # [S] uint64, equal for equal sequences
     found: Decoded | None = None  # labels, marginals and probabilities; None without a model
 
@@ -68,7 +70,8 @@ class PoolJudge:
         """Score the sequences of a corpus; labels that it has are kept."""
         model, inputs, every = self._model, corpus.columns, np.ones(corpus.sequences, dtype=bool)
         if model is None:
-            values, hashes = _input_values(corpus, inputs, np.ones(corpus.positions))
+            ones = np.ones((corpus.positions, 1))
+            values, hashes = _input_values(corpus, inputs, ones.astype(np.int64), ones)
             return Judged(np.ones(corpus.sequences), every, values, sequence_hashes(hashes, corpus.offsets))
         labels = None
         if model.encoding.with_labels(corpus):
@@ -82,7 +85,10 @@ class PoolJudge:
         scores = -found.log_probabilities if found.entropies is None else found.entropies
         if self._cost == POSITION:
             scores = scores / np.diff(corpus.offsets)
-        values, _ = _input_values(corpus, inputs, chain.label_entropies(found.marginals))
+        likeliest = np.argsort(-found.marginals, axis=1, kind="stable")[:, :2]
+        gradient = np.take_along_axis(found.marginals, likeliest, axis=1).astype(np.float64)
+        gradient[:, 0] -= 1.0
+        values, _ = _input_values(corpus, inputs, likeliest, gradient)
         keys = sequence_hashes(dataset.hashes, corpus.offsets)
         if model.trained_on is not None:  # short sequences, too: a second copy of them teaches little
             every = every & ~np.isin(keys, model.trained_on)
@@ -90,9 +96,9 @@ class PoolJudge:
 
 
 def _input_values(
-    corpus: Corpus, columns: Sequence[Sequence[str]], weights: np.ndarray
+    corpus: Corpus, columns: Sequence[Sequence[str]], labels: np.ndarray, weights: np.ndarray
 ) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-    """Return values of inputs, each with the weight [N] of its position, and a hash of each position, [N]."""
+    """Return values of inputs with labels [N, K] of their positions, weighted [N, K], and a hash of each position."""
     N, sequence = corpus.positions, np.repeat(np.arange(corpus.sequences), np.diff(corpus.offsets))
     positions, counts = np.tile(np.arange(N), len(columns)), np.ones(N * len(columns))
     if corpus.attributes is not None:
@@ -102,8 +108,13 @@ def _input_values(
     hashes = np.concatenate([np.zeros(0, np.uint64), *(mixed(own + np.uint64(c)) for c, own in enumerate(texts, 1))])
     sums = np.zeros(N, np.uint64)
     np.add.at(sums, positions, hashes)
-    places = sequence[positions], (hashes >> np.uint64(64 - BUCKETS)).astype(np.int64)
-    values = scipy.sparse.coo_array((weights[positions] * counts, places), (corpus.sequences, 1 << BUCKETS))
+    at, which = np.nonzero((np.abs(weights) >= LEAST_WEIGHT)[positions])
+    rows = positions[at]
+    pairs = mixed(hashes[at] + labels[rows, which].astype(np.uint64)) >> np.uint64(64 - BUCKETS)
+    entries = (weights[rows, which] * counts[at]).astype(np.float32)
+    values = scipy.sparse.coo_array(
+        (entries, (sequence[rows], pairs.astype(np.int32))), (corpus.sequences, 1 << BUCKETS)
+    )
     return values.tocsr(), mixed(sums)
 
 
@@ -179,8 +190,9 @@ class Pool:
 
 def _unit_vectors(kept: Sequence[PoolSequence]) -> scipy.sparse.csr_array:
     """Return vectors of length 1, [C, V], in which rare values count more."""
-    buckets, values = (np.concatenate([np.zeros(0, np.int64), *(one.values[k] for one in kept)]) for k in (0, 1))
-    _, columns, counts = np.unique(buckets.astype(np.int64), return_inverse=True, return_counts=True)
+    buckets, values = (np.concatenate([np.zeros(0, np.int32), *(one.values[k] for one in kept)]) for k in (0, 1))
+    found = np.bincount(buckets, minlength=1 << BUCKETS)
+    columns, counts = (np.cumsum(found > 0) - 1)[buckets], found[found > 0]
     values = values * np.log((len(kept) + 1) / counts)[columns]
     lengths = np.array([len(one.values[0]) for one in kept], dtype=np.int64)
     rows = np.repeat(np.arange(len(kept)), lengths)
