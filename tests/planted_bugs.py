@@ -223,6 +223,12 @@ BUGS = [
     Bug("kcrf_core/model/novelty.py", "np.maximum(out[rows], ", "np.minimum(out[rows], ", "core/test_novelty.py"),
     Bug("kcrf_core/features/linear.py", "where(influence > low)", "where(influence > high)", "core/test_pruning.py"),
     Bug(
+        "kcrf_core/objective/_passes.pyx",
+        "errors[t] = (node[2 * t] - node[2 * t + 1]) * half",
+        "errors[t] = (node[2 * t] - node[2 * t + 1])",
+        "core/test_sparse_weights_training.py",
+    ),
+    Bug(
         "kcrf_core/objective/solvers/working_set.py",
         "self._active_gram[:k, :k] += self._grams(rows, signed)",
         "self._active_gram[:k, :k] += self._grams(rows, rows)",

@@ -215,9 +215,10 @@ def best_shares(
         beyond = np.maximum(np.abs(slopes @ shares) - thresholds, 0.0)
         return float(shares @ constants - variances @ (beyond * beyond) / 2)
 
-    newest = np.eye(len(constants))[-1]
-    best, shares = max((bound(own), tuple(own)) for own in ([newest, start] if start.any() else [newest]))
-    shares = np.array(shares)
+    shares = np.eye(len(constants))[-1]
+    best = bound(shares)
+    if start.any() and (value := bound(start)) > best:
+        best, shares = value, start
     for _ in range(MOST_PIECES):
         total = slopes @ shares
         beyond = np.abs(total) > thresholds
