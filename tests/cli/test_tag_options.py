@@ -279,6 +279,22 @@ def test_threads_do_not_matter_and_scipy_stays_away(kcrf, trained, first_accents
     assert subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
 
 
+def test_few_labels_wait_for_few_imports(trained, first_accents):
+    """Modules for other output, for large files and for the network stay away: start-up matters."""
+    away = {
+        *("scipy", "yaml", "ssl", "http", "urllib.request", "xml.sax", "secrets", "kcrf_core.model.runtime_files"),
+        *("kcrf_core.model.explanation", "kcrf_core.training", "kcrf_cli.render.labelled_text"),
+    }
+    program = (
+        "import sys\nfrom kcrf_cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        f"found = {away} & set(sys.modules)\nassert not found, found"
+    )
+    command = [sys.executable, "-c", program, "tag", "-m", trained, first_accents(3)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_answers_in_a_pipe(trained):
     """More columns come as soon as plain labels do."""
     command = [sys.executable, "-m", "kcrf_cli", "tag", "-m", str(trained), "--nbest", "1", "--marginals", "best"]

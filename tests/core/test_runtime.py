@@ -829,7 +829,7 @@ def test_an_estimator_takes_the_quick_way_where_it_pays(monkeypatch):
     words, tags = [["the", "cat"], ["a", "dog", "ran"], ["ran"]], [["D", "N"], ["D", "N", "V"], ["V"]]
     X = [[{"w": w, "b": 2.0} for w in one] for one in words]
     made = []
-    monkeypatch.setattr("kcrf_core.model.library_labels.runtime_image", lambda m: made.append(m) or runtime_image(m))
+    monkeypatch.setattr("kcrf_core.model.runtime_files.runtime_image", lambda m: made.append(m) or runtime_image(m))
     monkeypatch.setattr("kcrf_core.model.library_labels.WEIGHTS_A_POSITION", 0.1)
     crf = KernelCRF(sigma2=1.0).fit(X, tags)
     slow = crf.predict(X)  # the first call
@@ -869,7 +869,7 @@ def test_threads_make_the_form_of_the_library_once(monkeypatch):
         time.sleep(0.02)
         return runtime_image(*arguments)
 
-    monkeypatch.setattr("kcrf_core.model.library_labels.runtime_image", slowly)
+    monkeypatch.setattr("kcrf_core.model.runtime_files.runtime_image", slowly)
     library = LibraryLabels(model)
     X = [rows_of(model, corpus, *span) for span in pairwise(corpus.offsets.tolist())]
     library.pays = 0

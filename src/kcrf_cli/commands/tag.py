@@ -177,14 +177,14 @@ class TagArguments:
         from kcrf_core.model import Wishes
         from kcrf_core.scoring import Decision
 
-        from ..render.figures import decoder_text
-
         decision = self.weighing.decision(self.decode, self.span_bonus)
         costs = decision.costs(model.labels)
         decode = "posterior" if self.lag is not None else "viterbi"
         if self.lag is None and self.nbest is None:
             decode = decision.decoder(model.decode)
             if decision == Decision() and model.span_bonus:
+                from ..render.figures import decoder_text
+
                 decoder = decoder_text(model.decode, model.span_bonus)
                 files.unless(self.quiet)(f"decoder: {decoder} (stored in the model)")
         return Wishes(
@@ -463,7 +463,6 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
     from kcrf_core.corpora import DocumentBlock
     from kcrf_core.model import CorpusPart, Decoder, given_labels
 
-    from ..render.labelled_text import JsonPartWriter, XmlPartWriter
     from ..render.tagged import SET_SEPARATOR, ColumnWriter, JsonWriter, LabelWriter, NBestWriter
 
     labels, marginals, free = model.labels, run.marginals, run.free_mark(model)
@@ -475,6 +474,12 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
         raise click.UsageError(f"{format_.title} has no column for {more[0]}: give --json-lines, too")
     if run.sets and not run.json_lines and any(SET_SEPARATOR in label for label in labels):
         raise click.UsageError(f"labels of the model contain {SET_SEPARATOR}: give --json-lines for --sets")
+    frame = b"", b""
+    if run.to != "columns":
+        from ..render.labelled_text import JsonPartWriter, XmlPartWriter
+
+        part_writer = XmlPartWriter if run.to == "xml" else JsonPartWriter
+        frame = XmlPartWriter.frame(labels) if run.to == "xml" else frame
 
     def writer(parsed: ParsedBlock) -> Writer:
         if run.to != "columns":
@@ -482,8 +487,7 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
                 raise click.UsageError(f"--to {run.to} is for texts, and {run.data} has columns: is it --text?")
             if parsed.corpus.width > 2:  # .ttx
                 raise click.UsageError(f"--to {run.to} is for texts of words, and positions of {run.data} are lines")
-            kind = XmlPartWriter if run.to == "xml" else JsonPartWriter
-            return kind(labels, parsed.block)
+            return part_writer(labels, parsed.block)
         if run.json_lines:
             return JsonWriter(parsed.corpus, labels, marginals, model.encoding.with_labels(parsed.corpus), free)
         if not more:
@@ -506,5 +510,4 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
         return decoder.decode_part(part, parsed.corpus.source, allowed)
 
     own_form = run.json_lines or run.nbest is not None
-    frame = XmlPartWriter.frame(labels) if run.to == "xml" else (b"", b"")
     return _Steps(prepared, decoder.chunks, decoded, writer, own_form, run.to != "columns", frame)

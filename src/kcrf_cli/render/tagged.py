@@ -12,14 +12,16 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kcrf_core.corpora import BYTE_ORDER_MARK, PREDICTED, Corpus, Format, ParsedBlock
-from kcrf_core.model import Decoded, Explanation
 
 from .visible import shown
+
+if TYPE_CHECKING:
+    from kcrf_core.model import Decoded, Explanation
 
 NO_LABELS = np.zeros(0, dtype=np.int32)
 MARK = BYTE_ORDER_MARK.encode()

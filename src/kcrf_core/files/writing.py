@@ -10,7 +10,6 @@ import contextlib
 import errno
 import io
 import os
-import secrets
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -54,7 +53,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 def temporary_beside(target: str) -> str:
     """Return a new name in the folder of another one."""
-    return os.path.join(os.path.dirname(target), f".kcrf-{secrets.token_hex(8)}.tmp")
+    return os.path.join(os.path.dirname(target), f".kcrf-{os.urandom(8).hex()}.tmp")
 
 
 @contextlib.contextmanager

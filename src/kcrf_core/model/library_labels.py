@@ -19,8 +19,6 @@ from ..maps import held_values
 from ..runtime import ItemRows, RuntimeModel, RuntimeTagger
 from ..system import renew_after_fork
 from .model import Model
-from .runtime_files import runtime_image
-from .runtime_sections import RuntimeLimitError
 
 WEIGHTS_A_POSITION = 4  # that are put into the library's form in the time that it gains at a position
 POSITIONS_A_CALL = 1000  # that the time of a call of the model itself is worth
@@ -81,6 +79,9 @@ class LibraryLabels:
     def _make(self) -> RuntimeModel | None:
         if any(isinstance(feature, RealFeature) for feature in self.model.encoding.features):
             return None  # whose errors name columns, and whose columns may be numbers already
+        from .runtime_files import runtime_image  # few positions need neither
+        from .runtime_sections import RuntimeLimitError
+
         try:
             return RuntimeModel(runtime_image(self.model))
         except RuntimeLimitError as error:
