@@ -6,7 +6,6 @@ for them; an error lists those that it is about, so that the command line can ad
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -70,5 +69,7 @@ class BelowTarget(KcrfError):
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """The known word that comes closest, as a question to put behind an error; empty where none does."""
+    import difflib  # takes as long as the rest of this module
+
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)
     return f" (did you mean '{close[0]}'?)" if close else ""

@@ -206,6 +206,25 @@ def test_files_that_point_in_circles_stay_small():
         read_foreign(bytes(data), "model")
 
 
+def test_damaged_words_of_a_crfsuite_model_do_no_harm():
+    """A file with another word is refused in one line, or read without looking outside of it."""
+    data, rng = CRFSUITE.read_bytes(), np.random.default_rng(0)
+    refused = 0
+    for _ in range(2000):
+        changed = bytearray(data)
+        at = 4 * int(rng.integers(4, 12 if rng.random() < 0.2 else len(data) // 4))
+        changed[at : at + 4] = (
+            rng.choice([0, 1, len(data) - 2, 2**31, 2**32 - 1, int(rng.integers(256))]).astype("<u4").tobytes()
+        )
+        try:
+            found = read_crfsuite(bytes(changed), "model")
+        except FileFormatError as error:
+            refused += "model: a " in str(error) and "\n" not in str(error)
+        else:
+            assert np.isfinite(found.values).all() and (found.columns < len(found.labels)).all()
+    assert 200 < refused < 1900
+
+
 # ----------------------------------------------------------------------------- writing
 
 

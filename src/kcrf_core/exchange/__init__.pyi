@@ -1,3 +1,4 @@
+from ._crfsuite import read_crfsuite_parts as read_crfsuite_parts
 from .crfsuite_models import (
     CrfsuiteModel as CrfsuiteModel,
     crfsuite_header as crfsuite_header,

@@ -14,13 +14,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
-from ..corpora import MOST_LABELS
-from ..errors import ConfigError, FileFormatError, damaged
-from ..files import LARGEST
+from ..errors import ConfigError
+from ._crfsuite import read_crfsuite_parts
 
 MAGIC, KIND, VERSION = b"lCRF", b"FOMC", 100
 HEADER = struct.Struct("<4sI4sI8I")
@@ -57,121 +56,16 @@ class CrfsuiteModel:
     @cached_property
     def attributes(self) -> list[bytes]:
         """Names of attributes, [A]."""
-        return names_at(self.text.tobytes(), self.starts, self.lengths)
-
-
-def names_at(text: bytes, starts: np.ndarray, lengths: np.ndarray) -> list[bytes]:
-    """Return the names that begin at `starts` in a text."""
-    return [text[start:end] for start, end in zip(starts.tolist(), (starts + lengths).tolist(), strict=True)]
+        text, places = self.text.tobytes(), zip(self.starts.tolist(), self.lengths.tolist(), strict=True)
+        return [text[start : start + length] for start, length in places]
 
 
 def read_crfsuite(data: bytes, source: str) -> CrfsuiteModel:
     """Return the model in the bytes of a file; errors are of one line that names the `source`."""
-    return _Reader(data, source).model()
-
-
-class _Reader:
-    def __init__(self, data: bytes, source: str):
-        self.data, self.source = data, source
-        self.raw, self.damaged = np.frombuffer(data, dtype=np.uint8), partial(damaged, "CRFsuite", source)
-        if len(data) < HEADER.size:
-            raise self.damaged("its header is cut off")
-        self.header = dict(zip(HEADER_FIELDS, HEADER.unpack_from(data), strict=True))
-
-    def model(self) -> CrfsuiteModel:
-        header = self.header
-        if header["type"] != KIND:
-            name = header["type"].decode("ascii", "backslashreplace")
-            raise FileFormatError(
-                f"{self.source}: a CRFsuite model of type {name!r}; only first-order chains (FOMC) can be read"
-            )
-        if header["version"] != VERSION:
-            raise FileFormatError(
-                f"{self.source}: a CRFsuite model of version {header['version']}; only {VERSION} is known"
-            )
-        Y, A = header["num_labels"], header["num_attrs"]
-        if not 1 <= Y <= MOST_LABELS:
-            raise self.damaged(f"it has {Y:,} labels")
-        at = self.place("off_features", CHUNK.size)
-        name, _, count = CHUNK.unpack_from(self.data, at)
-        if name != b"FEAT" or at + CHUNK.size + FEATURE.itemsize * count > len(self.data):
-            raise self.damaged("its features are cut off")
-        features = np.frombuffer(self.data, dtype=FEATURE, count=count, offset=at + CHUNK.size)
-        if count and features["label"].max() >= Y:
-            raise self.damaged("a feature has a label that is not there")
-        if count and not np.abs(features["weight"]).max() <= LARGEST:
-            raise self.damaged("it has weights that are not finite or too large")
-        starts, lengths = self.strings("off_labels", Y)
-        try:
-            labels = tuple(name.decode("utf-8") for name in names_at(self.data, starts, lengths))
-        except UnicodeDecodeError:
-            raise FileFormatError(f"{self.source}: a CRFsuite model whose labels are not UTF-8") from None
-        starts, lengths = self.strings("off_attrs", A)
-        pairs, from_label = self.references("off_labelrefs", b"LFRF", Y, features)
-        transitions, listed = np.zeros((Y, Y)), np.zeros((Y, Y), dtype=bool)
-        own = np.repeat(np.arange(Y), np.diff(from_label))
-        transitions[own, pairs["label"]] = pairs["weight"]
-        listed[own, pairs["label"]] = True
-        states, ends = self.references("off_attrrefs", b"AFRF", A, features)
-        weights = ends, states["label"].astype(np.int32), states["weight"].astype(np.float64)
-        return CrfsuiteModel(labels, self.raw, starts, lengths, *weights, transitions, listed)
-
-    def place(self, name: str, room: int) -> int:
-        """Return the place of a chunk that has room for so many bytes."""
-        place = self.header[name]
-        if not HEADER.size <= place <= len(self.data) - room:
-            raise self.damaged(f"{name} is {place:,} in {len(self.data):,} bytes")
-        return place
-
-    def run(self, at: int, count: int) -> np.ndarray:
-        """Return words that stand one after the other, [count] int64."""
-        if at + 4 * count > len(self.data):
-            raise self.damaged("it points beyond its end")
-        return np.frombuffer(self.data, "<u4", count, at).astype(np.int64)
-
-    def words(self, at: np.ndarray) -> np.ndarray:
-        """Return the words that begin at some bytes, [n] int64."""
-        if len(at) and (at.min() < 0 or at.max() > len(self.data) - 4):
-            raise self.damaged("it points beyond its end")
-        every = np.ndarray(len(self.data) - 3, "<u4", self.data, strides=(1,))  # one from each byte on
-        return every[at].astype(np.int64)
-
-    def strings(self, name: str, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the places in the file and the lengths of the first `count` strings of a chunk, [count] each."""
-        at = self.place(name, STRINGS.size + 8 * TABLES)
-        magic, size, _, order, listed, places = STRINGS.unpack_from(self.data, at)
-        if magic != b"CQDB" or order != BYTE_ORDER or at + size > len(self.data) or count > listed:
-            raise self.damaged(f"{name} leads to no strings")
-        if not count:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        back = self.run(at + places, count)
-        if back.min() == 0:
-            raise self.damaged(f"the string of number {int(back.argmin())} is not there")
-        starts, lengths = at + back + 8, self.words(at + back + 4) - 1
-        if lengths.min() < 0 or (starts + lengths).max() >= len(self.data) or self.raw[starts + lengths].any():
-            raise self.damaged("a string does not end")
-        if int(lengths.sum()) > len(self.data):
-            raise self.damaged("its strings are longer than the file")
-        return starts, lengths
-
-    def references(self, name: str, magic: bytes, count: int, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the features of `count` sources, one after the other, and where those of each end, [count+1]."""
-        at = self.place(name, CHUNK.size)
-        found, _, listed = CHUNK.unpack_from(self.data, at)
-        if found != magic or listed < count:
-            raise self.damaged(f"{name} leads to no list of features")
-        places = self.run(at + CHUNK.size, count)
-        counts = self.words(places)
-        ends = np.concatenate([[0], np.cumsum(counts)])
-        if ends[-1] > len(features):
-            raise self.damaged("it lists more features than it has")
-        inside = np.arange(ends[-1]) - np.repeat(ends[:-1], counts)
-        numbers = self.words(np.repeat(places + 4, counts) + 4 * inside)
-        if len(numbers) and numbers.max() >= len(features):
-            raise self.damaged("it lists a feature that is not there")
-        if len(numbers) and np.array_equal(numbers, np.arange(numbers[0], numbers[0] + len(numbers))):
-            return features[numbers[0] : numbers[0] + len(numbers)], ends  # as CRFsuite writes them, without a copy
-        return features[numbers], ends
+    labels, parts = read_crfsuite_parts(data, source)
+    starts, lengths, ends, columns, values, transitions, listed = map(np.asarray, parts)
+    pairs = transitions.reshape(len(labels), -1), listed.reshape(len(labels), -1).astype(bool)
+    return CrfsuiteModel(labels, np.frombuffer(data, np.uint8), starts, lengths, ends, columns, values, *pairs)
 
 
 def crfsuite_header(model: CrfsuiteModel) -> dict[str, str]:

@@ -238,7 +238,7 @@ class _ModelImage(Image):
                 out.append([piece.column, piece.row, 0, 0, 0, flags])
             else:
                 text = piece.encode("utf-8", "surrogatepass")
-                out.append([NONE, 0, self._add_text(text), len(text), 0, 0])
+                out.append([NONE, 0, self.add("text", text), len(text), 0, 0])
         out[-1][5] |= LAST_OF_LINE
         return [tuple(part) for part in out]
 

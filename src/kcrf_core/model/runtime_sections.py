@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import struct
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
+from .._lazy import deferred
 from ..errors import ConfigError
 from ..runtime import QUANTIZED, pair_table, text_table, weight_rows
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ..chains import Edges
     from .model import ScoreCalibration
+else:
+    np = deferred("numpy")  # models of CRFsuite need none
 
 MAGIC, FILE_VERSION = b"KCRFTAG\0", 3
 SECTIONS = (
@@ -25,26 +30,28 @@ META = (
     *("row_width", "sorted_bag", "calibrated", "pair_states", "transitions", "separator", "header", "comments"),
     *("format", "bag_family", "reserved"),
 )
-ITEM_BYTES = (4 * len(META) + 48, 1, 8, 56, 24, 16, 16, 64, 24, 4, 2, 1, 8, 4, 1, 4)  # of sections
+ITEM_BYTES = dict(zip(SECTIONS, (4 * len(META) + 48, 1, 8, 56, 24, 16, 16, 64, 24, 4, 2, 1, 8, 4, 1, 4), strict=True))
 NONE, NONE64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 VALUE, CONJUNCTION, LEXICON, NUMBER, BAG = range(5)
-PackedNames: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # text [bytes], where names begin, their lengths
+PackedNames: TypeAlias = tuple[Any, Any, Any]  # text [bytes], where names begin, their lengths; arrays of any kind
 # Width, where the weights of rows begin and end [D+1], their columns [K], weights [K].
-WeightRows: TypeAlias = tuple[int, np.ndarray, np.ndarray, np.ndarray]
+WeightRows: TypeAlias = tuple[int, Any, Any, Any]
+TOO_LARGE = "the model has more than 4,294,967,295 weights, values of features or bytes of text"
 WORTH_FILLING = 4  # a row is whole that has weights for at least one in so many columns
 
 
-def attribute_image(labels: Sequence[str], names: PackedNames, weights: WeightRows, edges: Edges) -> bytes:
+def attribute_image(labels: Sequence[str], names: PackedNames, weights: WeightRows, transitions: array[float]) -> bytes:
     """Return the file of a linear model with a row of weights for each attribute, by the bytes of their names."""
     image, count = Image(QUANTIZED["none"]), len(names[1])
-    every = np.arange(count)
-    image.add_family(Family(BAG, count, table=image.table(names, every), number=0))
-    image.add("fields", np.array([[0, 0, 0, 1, 0, 0]], "<u4"))
-    image.add_term([0, len(labels), 0, 1, 0, 0, 0, 0], [image.add_rows(weights, every), count, 0, 0])
-    return image.packed(image.meta(labels, edges, attributes=1, format=1))
+    image.add_family(Family(BAG, count, table=image.table(names), number=0))
+    image.add("fields", array("I", [0, 0, 0, 1, 0, 0]))
+    image.add_term([0, len(labels), 0, 1, 0, 0, 0, 0], [image.add_rows(weights), count, 0, 0])
+    ends = image.add("numbers", bytes(8 * len(labels)))  # zeros for first and last labels
+    place = {"start": ends, "end": ends, "edges": image.add("numbers", transitions)}
+    return image.packed(image.described(labels, place, labels=len(labels), order=1, attributes=1, format=1))
 
 
-def packed_names(names: Sequence[bytes]) -> PackedNames:
+def packed_names(names: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return names as one text, and their places in it and lengths."""
     lengths = np.fromiter(map(len, names), np.int64, len(names))
     return np.frombuffer(b"".join(names), np.uint8), np.cumsum(lengths) - lengths, lengths
@@ -91,28 +98,24 @@ class Image:
 
     def __init__(self, value_bytes: int):
         self.value_bytes = value_bytes
-        self.parts: dict[str, list[np.ndarray]] = {name: [] for name in SECTIONS}
+        self.parts: dict[str, list[memoryview]] = {name: [] for name in SECTIONS}
         self.sizes = dict.fromkeys(SECTIONS, 0)
-        self._add_text(b"\0")
+        self.add("text", b"\0")
 
-    def add(self, section: str, rows: np.ndarray) -> int:
+    def add(self, section: str, rows: Any) -> int:
         """Put items behind those of a section; return the number of the first."""
-        first = self.sizes[section]
-        if first + len(rows) > NONE and section != "values":
-            raise RuntimeLimitError(
-                "the model has more than 4,294,967,295 weights, values of features or bytes of text"
-            )
-        self.parts[section].append(np.ascontiguousarray(rows))
-        self.sizes[section] += len(rows)
+        first, view = self.sizes[section], memoryview(rows)
+        count = view.nbytes // ITEM_BYTES[section]
+        if first + count > NONE and section != "values":
+            raise RuntimeLimitError(TOO_LARGE)
+        self.parts[section].append(view if view.c_contiguous else memoryview(view.tobytes()))
+        self.sizes[section] += count
         return first
 
-    def _add_text(self, text: bytes | bytearray) -> int:
-        return self.add("text", np.frombuffer(text, np.uint8))
-
-    def table(self, names: PackedNames, codes: np.ndarray) -> tuple[int, int]:
-        """Add the hash table of names with their codes [n]; return its first slot and its bits."""
-        text, slots, bits = text_table(*names, codes.astype(np.uint32), self.sizes["text"])
-        self._add_text(text)
+    def table(self, names: PackedNames, codes: np.ndarray | None = None) -> tuple[int, int]:
+        """Add the hash table of names with their codes [n], or 0, 1, ...; return its first slot and its bits."""
+        text, slots, bits = text_table(*names, None if codes is None else codes.astype(np.uint32), self.sizes["text"])
+        self.add("text", text)
         return self.add("slots", slots), bits
 
     def _table(self, values: Iterable[str], codes: np.ndarray) -> tuple[int, int]:
@@ -129,19 +132,22 @@ class Image:
     def add_family(self, family: Family) -> None:
         first = self.sizes["parts"]
         rows = [[own.number if isinstance(own, Family) else int(own) & NONE for own in part] for part in family.parts]
-        self.add("parts", np.array(rows, np.uint32).reshape(-1, 6))
-        self.add("families", np.array([family.row(first)], np.uint32))
+        self.add("parts", array("I", [number for row in rows for number in row]))
+        self.add("families", array("I", family.row(first)))
 
     def add_term(self, small: Sequence[int], wide: Sequence[int]) -> None:
         """Add a `struct term`, by its numbers of 32 and of 64 bits."""
-        self.add("terms", np.concatenate([np.array(small, "<u4").view("u1"), np.array(wide, "<u8").view("u1")])[None])
+        self.add("terms", struct.pack("<8I4Q", *small, *wide))
 
-    def add_rows(self, weights: WeightRows, source: np.ndarray) -> int:
-        """Add rows of weights, by their numbers, -1 for none; return the place of their first start."""
-        starts, columns, values = weight_rows(*weights, source, self.sizes["columns"], WORTH_FILLING)
+    def add_rows(self, weights: WeightRows, source: np.ndarray | None = None) -> int:
+        """Add rows of weights, all or by their numbers, -1 for none; return the place of their first start."""
+        try:
+            starts, columns, values = weight_rows(*weights, source, self.sizes["columns"], WORTH_FILLING)
+        except OverflowError:
+            raise RuntimeLimitError(TOO_LARGE) from None
         self.add("columns", columns)
-        self.add("values", values.astype(f"<f{self.value_bytes}").view("u1"))
-        return self.add("starts", starts.astype(np.uint32))
+        self.add("values", values if self.value_bytes == 8 else np.asarray(values).astype(f"<f{self.value_bytes}"))
+        return self.add("starts", starts)
 
     def meta(
         self,
@@ -159,9 +165,8 @@ class Image:
         transitions = edges.transitions if transitions is None else transitions
         place["start"], place["end"] = self._numbers(edges.start), self._numbers(edges.end)
         place["edges"] = self._numbers(transitions if states is None else states.pairs(transitions[None]))
-        place["triples"] = place["offsets"] = 0
         more |= {"labels": len(labels), "columns": len(columns), "comments": len(comments), "order": 1}
-        more |= {"value_bytes": self.value_bytes, "calibrated": calibration is not None}
+        more["calibrated"] = calibration is not None
         if states is not None:
             assert edges.triples is not None
             place["triples"] = self._numbers(states.blocks(edges.triples))
@@ -173,23 +178,25 @@ class Image:
             more["bonus"] = 1 + self._numbers(np.concatenate([bonuses[-1], pairs.ravel()]))
         if calibration is not None:
             place["offsets"] = self._numbers(calibration.offsets)
-        texts = [name.encode() for name in (*labels, *columns, *comments)]
-        self.add("names", np.array([[self._add_text(text + b"\0"), len(text)] for text in texts], "<u4").reshape(-1, 2))
         sharpness = 1.0 if calibration is None else calibration.sharpness
-        small = np.array([more.get(name, 0) for name in META], "<u4")
-        places = [place[name] for name in ("start", "end", "edges", "triples", "offsets")]
-        return small.tobytes() + np.array([sharpness]).tobytes() + np.array(places, "<u8").tobytes()
+        return self.described((*labels, *columns, *comments), place, sharpness, **more)
+
+    def described(self, names: Sequence[str], place: dict[str, int], sharpness: float = 1.0, **more: int) -> bytes:
+        """Return a `struct meta` of members and of places among the numbers; those that are not given are 0."""
+        for text in (name.encode() for name in names):
+            self.add("names", array("I", [self.add("text", text + b"\0"), len(text)]))
+        more["value_bytes"] = self.value_bytes
+        places = [place.get(name, 0) for name in ("start", "end", "edges", "triples", "offsets")]
+        return struct.pack(f"<{len(META)}Id5Q", *(more.get(name, 0) for name in META), sharpness, *places)
 
     def packed(self, meta: bytes) -> bytes:
         """Return the file."""
         body, table, at = list[Any](), list[int](), 24 + 24 * len(SECTIONS)
-        self.add("meta", np.frombuffer(meta, np.uint8)[None])
-        for number, (name, item) in enumerate(zip(SECTIONS, ITEM_BYTES, strict=True)):
+        self.add("meta", meta)
+        for number, (name, item) in enumerate(ITEM_BYTES.items()):
             size = self.sizes[name] * item
-            assert size == sum(part.nbytes for part in self.parts[name]), name
             table += number | item << 32, at, self.sizes[name]
             body += *self.parts[name], bytes(-size % 8)
             at += size + -size % 8
-        rest = b"".join([np.array(table, "<u8").tobytes(), *body])
-        head = np.array([FILE_VERSION | len(SECTIONS) << 32, 24 + len(rest)], "<u8")
-        return MAGIC + head.tobytes() + rest
+        rest = b"".join([struct.pack(f"<{len(table)}Q", *table), *body])
+        return MAGIC + struct.pack("<QQ", FILE_VERSION | len(SECTIONS) << 32, 24 + len(rest)) + rest

@@ -11,15 +11,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ..chains import Edges
 from ..errors import FileFormatError, KcrfError
-from ..exchange import CrfsuiteModel, crfsuite_header, read_crfsuite
+from ..exchange import read_crfsuite_parts
 from ..model import attribute_image
 from ..runtime import ItemRows, RuntimeModel, RuntimeTagger
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ..model import Model
 
 ARCHIVE = b"PK\x03\x04"
@@ -53,12 +52,12 @@ class ParsedDump:
 
 
 class _Open(threading.local):
-    """An open model; each thread has its own sequence, for which `__init__` is called again."""
+    """An open model of kcrf, or of CRFsuite with its file; each thread has its own sequence, and calls `__init__`."""
 
-    def __init__(self, model: RuntimeModel, source: CrfsuiteModel | Model):
-        self.source, self.items = source, RuntimeTagger(model)
-        self._rules = None if isinstance(source, CrfsuiteModel) else source.label_rules
-        self.numbers = {label: number for number, label in enumerate(source.labels)}
+    def __init__(self, model: RuntimeModel, source: bytes | Model):
+        self.labels, self.source, self.items = model.labels, source, RuntimeTagger(model)
+        self._rules = None if isinstance(source, bytes) else source.label_rules
+        self.numbers = {label: number for number, label in enumerate(model.labels)}
         self._marginals: np.ndarray | None = None
 
     def set(self, xseq: Any) -> None:
@@ -79,7 +78,7 @@ class _Open(threading.local):
             self.set(xseq)
         if not len(items):
             return []
-        if rules is None or isinstance(self.source, CrfsuiteModel):  # whose models have none
+        if rules is None or isinstance(self.source, bytes):  # of CRFsuite, whose models have none
             return items.label_names()
         from .kcrf_models import obeying_labels
 
@@ -87,11 +86,9 @@ class _Open(threading.local):
 
 
 def _open_crfsuite(data: bytes, source: str) -> _Open:
-    found = read_crfsuite(data, source)
-    Y = len(found.labels)
-    edges = Edges(found.transitions, np.zeros(Y), np.zeros(Y))
-    names, weights = (found.text, found.starts, found.lengths), (Y, found.ends, found.columns, found.values)
-    return _Open(RuntimeModel(attribute_image(found.labels, names, weights, edges)), found)
+    labels, (starts, lengths, ends, columns, values, transitions, _) = read_crfsuite_parts(data, source)
+    weights = len(labels), ends, columns, values
+    return _Open(RuntimeModel(attribute_image(labels, (data, starts, lengths), weights, transitions)), data)
 
 
 class Tagger:
@@ -143,7 +140,7 @@ class Tagger:
         return self._open
 
     def labels(self) -> list[str]:
-        return list(self._model().source.labels)
+        return list(self._model().labels)
 
     def set(self, xseq: Iterable[Any]) -> None:
         """Take a sequence for calls of `tag`, `probability` and `marginal` in this thread."""
@@ -164,8 +161,7 @@ class Tagger:
         unknown = [label for label in yseq if label not in model.numbers]
         if unknown:
             raise RuntimeError(f"the model has no label {unknown[0]!r}")
-        labels = np.array([model.numbers[label] for label in yseq], dtype=np.int32)
-        return math.exp(model.items.log_probability(labels))
+        return math.exp(model.items.log_probability([model.numbers[label] for label in yseq]))
 
     def marginal(self, y: str, pos: int) -> float:
         """Return p(y_pos = y | x) for the sequence that is set."""
@@ -197,11 +193,13 @@ class Tagger:
 
     def info(self) -> ParsedDump:
         """Return the model's labels, attributes and weights by name."""
-        from ..exchange import crfsuite_of
+        import numpy as np  # labels of models of CRFsuite need none
+
+        from ..exchange import crfsuite_header, crfsuite_of, read_crfsuite
 
         try:
             source = self._model(RuntimeError).source
-            model = source if isinstance(source, CrfsuiteModel) else crfsuite_of(source)[0]
+            model = read_crfsuite(source, "") if isinstance(source, bytes) else crfsuite_of(source)[0]
         except KcrfError as error:
             raise RuntimeError(str(error)) from None
         labels, names = model.labels, [name.decode("utf-8", "backslashreplace") for name in model.attributes]

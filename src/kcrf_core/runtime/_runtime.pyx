@@ -9,11 +9,13 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
+from array import array
 from collections.abc import Mapping
 
-import numpy as np
+from .._lazy import deferred
 
-cdef tuple NESTED = (list, tuple, set, frozenset, Mapping), NUMBERS = (np.number, np.bool_)
+np = deferred("numpy")  # labels by names need none
+cdef tuple NESTED = (list, tuple, set, frozenset, Mapping), NUMBERS = None
 
 cdef extern from "internal.h" nogil:
     struct room:
@@ -84,22 +86,24 @@ def text_table(
     const uint8_t[::1] text,
     const int64_t[::1] starts,         # [n] where names begin in the text
     const int64_t[::1] lengths,        # [n]
-    const uint32_t[::1] codes,         # [n]
+    const uint32_t[::1] codes,         # [n]; None: 0, 1, ...
     int64_t first,                     # bytes that stand before the names in their section
 ):
     """Return names end to end, their slots [2^bits, 4], and the bits."""
     cdef int bits = bits_for(lengths.shape[0])
-    out, names = np.full((1 << bits, 4), 0xFFFFFFFF, dtype=np.uint32), bytearray(np.sum(lengths))
-    cdef uint32_t[:, ::1] slots = out
+    cdef Py_ssize_t k
+    cdef int64_t at = 0, total = 0
+    for k in range(lengths.shape[0]):
+        if starts[k] < 0 or lengths[k] < 0 or starts[k] + lengths[k] > text.shape[0]:
+            raise ValueError("names do not fit the text")
+        total += lengths[k]
+    out, names = bytearray(b"\xff") * (16 << bits), bytearray(total)
+    cdef uint32_t[:, ::1] slots = memoryview(out).cast("I", (1 << bits, 4))
     cdef char* to = names
     cdef const char* whole = <const char*>&text[0] if text.shape[0] else NULL
     cdef const char* name
     cdef uint64_t hashed, slot, mask = (<uint64_t>1 << bits) - 1
-    cdef Py_ssize_t k
-    cdef int64_t at = 0
     for k in range(lengths.shape[0]):
-        if starts[k] < 0 or lengths[k] < 0 or starts[k] + lengths[k] > text.shape[0]:
-            raise ValueError("names do not fit the text")
         name = whole + starts[k]
         if lengths[k]:
             memcpy(to + at, name, lengths[k])
@@ -107,7 +111,7 @@ def text_table(
         slot = <uint32_t>hashed & mask
         while slots[slot, 1] != 0xFFFFFFFF:
             slot = (slot + 1) & mask
-        slots[slot, 0], slots[slot, 1] = <uint32_t>(hashed >> 32), codes[k]
+        slots[slot, 0], slots[slot, 1] = <uint32_t>(hashed >> 32), k if codes is None else codes[k]
         slots[slot, 2], slots[slot, 3] = <uint32_t>(first + at), <uint32_t>lengths[k]
         at += lengths[k]
     return names, out, bits
@@ -118,29 +122,31 @@ def weight_rows(
     const int64_t[::1] ends,           # [D+1] where the weights of rows begin and end
     const int[::1] labels,             # [K] of weights
     const double[::1] weights,         # [K]
-    const int64_t[::1] source,         # [n] rows to write, -1 for none
+    const int64_t[::1] source,         # [n] rows to write, -1 for none; None: all
     int64_t first,                     # weights that stand before them
     Py_ssize_t filling,                # a row is whole that has weights for at least one in so many labels
 ):
     """Return where rows begin [n+1], labels of weights, and weights; whole rows have zeros in between."""
-    begins = np.empty(source.shape[0] + 1, np.int64)
-    cdef int64_t[::1] starts = begins
-    cdef Py_ssize_t k, e, own, row
+    cdef Py_ssize_t k, e, own, row, n = ends.shape[0] - 1 if source is None else source.shape[0]
+    begins = array("I", (0,)) * (n + 1)
+    cdef uint32_t[::1] starts = begins
     cdef int64_t at = 0
     longest(ends, min(labels.shape[0], weights.shape[0]))  # with an error where they do not fit
-    for k in range(source.shape[0]):
-        row = source[k]
+    for k in range(n):
+        row = k if source is None else source[k]
         if row >= ends.shape[0] - 1:
             raise ValueError("there are fewer rows of weights")
         own = ends[row + 1] - ends[row] if row >= 0 else 0
         starts[k] = first + at
         at += width if own and own * filling >= width else own
-    starts[source.shape[0]] = first + at
-    out, found = np.zeros(at, np.uint16), np.zeros(at)
+    starts[n] = first + at
+    if first + at > 0xFFFFFFFF:
+        raise OverflowError("there are more weights than a file can have")
+    out, found = array("H", (0,)) * at, array("d", (0,)) * at
     cdef uint16_t[::1] columns = out
     cdef double[::1] values = found
-    for k in range(source.shape[0]):
-        row, own = source[k], starts[k + 1] - starts[k]
+    for k in range(n):
+        row, own = k if source is None else source[k], starts[k + 1] - starts[k]
         if not own:
             continue
         for e in range(ends[row], ends[row + 1]):
@@ -255,7 +261,10 @@ cdef class ItemRows:
     cdef dict arrays
 
     def __init__(self, xseq, dict arrays=None):
+        global NUMBERS
         self.strict, self.zeros, self.arrays = arrays is not None, arrays is None, arrays
+        if self.strict:
+            NUMBERS = np.number, np.bool_
         try:
             self.read(xseq)
         except (TypeError, ValueError) as error:
@@ -418,11 +427,10 @@ cdef class RuntimeModel:
     def __init__(self, data):
         cdef kcrf_error error
         cdef kcrf_text label
-        whole = np.frombuffer(data, np.uint8)
-        if whole.ctypes.data % 8:
-            whole = np.frombuffer(bytearray(8) + bytearray(data), np.uint8)[8:]
-        self.data, self.idle = whole, []
-        self.model = kcrf_open_memory(&self.data[0] if len(whole) else NULL, len(whole), &error)
+        self.data, self.idle = data, []
+        if len(data) and <size_t>&self.data[0] % 8:
+            self.data = bytearray(data)
+        self.model = kcrf_open_memory(&self.data[0] if len(data) else NULL, len(data), &error)
         if self.model == NULL:
             raise ValueError(error.text.decode("utf-8", "replace"))
         names = []
@@ -668,7 +676,7 @@ cdef class RuntimeTagger:
 
     def log_probability(self, labels):
         """Return the logarithm of the probability of numbers of labels [T]."""
-        cdef const int32_t[::1] path = np.array(labels, dtype=np.int32)
+        cdef const int32_t[::1] path = array("i", labels)
         cdef double result = 0
         self.check()
         if path.shape[0] != self.T:

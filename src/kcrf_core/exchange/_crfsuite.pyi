@@ -1,0 +1,4 @@
+from array import array
+from typing import Any
+
+def read_crfsuite_parts(data: bytes, source: str) -> tuple[tuple[str, ...], tuple[array[Any], ...]]: ...
