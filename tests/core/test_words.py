@@ -99,3 +99,52 @@ def test_retired_phrases_do_not_return(sources):
 def test_the_method_names_files_that_exist():
     named = re.findall(r"`([\w/]+\.pyx?)`", (ROOT / "docs" / "method.md").read_text(encoding="utf-8"))
     assert named and [name for name in named if not (ROOT / "src" / "kcrf_core" / name).exists()] == []
+
+
+def named_code(page: str) -> list[tuple[str, str]]:
+    """Return the pairs of a file and a name in it, from rows of tables and paragraphs that begin with `Code:`."""
+    found, file = [], ""
+    for passage in re.findall(r"^\|[^\n]*$|^Code: .*?(?=\n\n|\Z)", page, re.DOTALL | re.MULTILINE):
+        for token in re.findall(r"`([^`]+)`", passage):
+            if re.fullmatch(r"[\w/]+\.pyx?", token):
+                file = token
+            elif re.fullmatch(r"[A-Za-z_][\w.]*", token):
+                found.append((file, token))
+    return found
+
+
+def defined_names(path: Path) -> set[str]:
+    """Return functions, classes, constants and methods (as `Class.method`) that a Python or Cython file defines."""
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if path.suffix == ".pyx":
+        return set(re.findall(r"^(?:def|cp?def [\w* ]*?|(?:cdef )?class) ?(\w+)[(:]", text, re.MULTILINE))
+    names = set()
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ClassDef):
+            names |= {f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, ast.FunctionDef)}
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return names
+
+
+def test_the_page_of_the_paper_names_code_that_exists():
+    page = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+    named = named_code(page)
+    assert page.count("\n## ") == page.count("\nCode: ") and len(named) >= 40
+    core = ROOT / "src" / "kcrf_core"
+    assert [(file, name) for file, name in named if name not in defined_names(core / file)] == []
+
+
+def test_code_of_a_page_is_found(tmp_path):
+    page = "`no.py`, `other`\n\nCode: `a/one.py`, `f` or `K.g`;\n`--size 3` of `two.pyx`, `h`.\n\n"
+    page += "| x | `a/one.py`, `C` |\n"
+    assert named_code(page) == [("a/one.py", "f"), ("a/one.py", "K.g"), ("two.pyx", "h"), ("a/one.py", "C")]
+    (tmp_path / "one.py").write_text("C = 1\ndef f(): pass\nclass K:\n    def g(self): pass\n")
+    (tmp_path / "two.pyx").write_text(
+        "cdef bint h(int x) noexcept:\n    return x\ndef i(\n): pass\ncdef class J:\n    pass\n"
+    )
+    assert defined_names(tmp_path / "one.py") == {"C", "f", "K", "K.g"}
+    assert defined_names(tmp_path / "two.pyx") == {"h", "i", "J"}
+    assert defined_names(tmp_path / "renamed.py") == set()
