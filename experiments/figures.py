@@ -179,7 +179,7 @@ def sentences(root: Path) -> Iterator[tuple[str, list[str]]]:
     """Return patterns of README.md, each with the figures that its groups must be."""
     two, one = (times(root, f"linear training until P is within 0.1 %, {n}") for n in ("2 threads", "1 thread"))
     yield (
-        r"the objective of CRFsuite, (\d+) times as fast to the same optimum \((\d+) times on one thread\)",
+        r"an L2 penalty and all states, (\d+) times as fast to 0.1 % of the optimum \((\d+) times on one thread\)",
         [f"{two:.0f}", f"{one:.0f}"],
     )
     errors = (cell(root, "ocr", f"small|{row}", "letter error %") for row in ("linear|1", "image|1|3,000"))

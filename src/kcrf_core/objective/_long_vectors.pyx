@@ -64,7 +64,8 @@ cdef Operation operation(kcrf_work_on work):
 
 stepped, copied, multiplied = operation(do_stepped), operation(do_copied), operation(do_multiplied)
 dots, products, add_prior = operation(do_dots), operation(do_products), operation(do_add_prior)
-add_sparse_prior, linearised, put_pair = operation(do_add_sparse_prior), operation(do_linearised), operation(do_put_pair)
+add_sparse_prior = operation(do_add_sparse_prior)
+linearised, put_pair = operation(do_linearised), operation(do_put_pair)
 reduced, finished = operation(do_reduced), operation(do_finished)
 
 
