@@ -178,13 +178,11 @@ def test_a_stopped_search_goes_on_from_its_journal(accents, tiny, tmp_path):
         journal = Journal(path, "tune")
         early = tune(accents, TEXT, effort=tiny, workers=workers, journal=journal, listener=stops,
                      stopped=lambda: stops.judged_so_far >= 3)  # fmt: skip
-        journal.close()
         assert early.interrupted
         assert 3 <= len(early.history) < len(whole.history)
         journal = Journal(path, "tune")
         known = len(journal)
         again = tune(accents, TEXT, effort=tiny, workers=workers, journal=journal)
-        journal.close()
     assert known == 3
     assert again.raw == whole.raw
     assert [o.value for o in again.history] == [o.value for o in whole.history]
