@@ -232,7 +232,7 @@ BUGS = [
         "kcrf_core/objective/solvers/working_set.py",
         "self._active_gram[:k, :k] += self._grams(rows, signed)",
         "self._active_gram[:k, :k] += self._grams(rows, rows)",
-        "core/test_sparse_weights_training.py",
+        "core/test_working_set.py",
     ),
     Bug(
         "kcrf_core/objective/objective.py",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import scipy.sparse
 
 from kcrf_core.config import parse_config, with_options
-from kcrf_core.corpora import Corpus
+from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.maps import explicit as module, sparse_block
 from kcrf_core.model import Model
@@ -26,6 +29,16 @@ def rare_words(seed=0, sequences=60):
     gold = ["abc"[(len(word) + (float(number) > 0)) % 3] for word, number in zip(words, numbers, strict=True)]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return Corpus("rare", (words, numbers, gold), offsets, np.arange(1, N + 1))
+
+
+def as_attributes(corpus, seed=0):
+    """The words of a corpus as attributes, each with some that come with it, many of them in a row."""
+    names, ends = [], [0]
+    for word in corpus.columns[0]:
+        names += [f"{word}/{k}" for k in range(70 if word == "w0" else 3)] + [word[0]]
+        ends.append(len(names))
+    rows = AttributeRows(np.array(ends), names, np.ones(len(names)))
+    return replace(corpus, columns=corpus.columns[-1:], attributes=rows)
 
 
 def fit(corpus, start=None, **options):
@@ -83,9 +96,39 @@ def test_columns_are_merged_where_their_rows_are_the_same(merging, values):
         np.testing.assert_array_equal(found.column, columns)
 
 
+@pytest.mark.parametrize("later", [False, True], ids=["all", "some"])
+def test_attributes_are_merged_only_where_all_of_them_are_ones(merging, later):
+    merging(True)
+    rng = np.random.default_rng(3)
+    inputs = random_inputs(rng, 12, categorical=2, real=1, bag=90)
+    attributes = np.where(np.arange(90) % 3 < 2, 1.0, inputs.bag.toarray() != 0)
+    inputs = replace(inputs, bag=scipy.sparse.csr_array(attributes))
+    columns, size = _merged(sparse_block(inputs))
+    supports = module.ColumnSupports(inputs)
+    supports.add(inputs.take(slice(0, 5)))
+    rest = inputs.take(slice(5, 12))
+    if later:
+        rest.bag.data[-1] = 0.5
+    supports.add(rest)
+    found = supports.merged()
+    if later:
+        assert found is None
+        return
+    np.testing.assert_array_equal(found.column, columns)
+    before = inputs.bag.indices.copy()
+    compressed = found.compressed(inputs)
+    np.testing.assert_array_equal(inputs.bag.indices, before)  # rows are merged in place, those of the data are not
+    np.testing.assert_allclose(compressed.matrix().toarray(), found.rows(sparse_block(inputs)).toarray(), rtol=1e-12)
+    assert not len(compressed.values) and (np.diff(compressed.indptr) < 64).all() and size < 64
+    inputs.bag.data[::2] = 0.5  # values of other data
+    np.testing.assert_allclose(
+        found.compressed(inputs).matrix().toarray(), found.rows(sparse_block(inputs)).toarray(), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("corpus", [rare_words(), as_attributes(rare_words())], ids=["columns", "attributes"])
 @pytest.mark.parametrize("sigma2", [2.0, "auto"])
-def test_the_model_is_the_one_without_merging(merging, sigma2):
-    corpus = rare_words()
+def test_the_model_is_the_one_without_merging(merging, sigma2, corpus):
     options = {} if sigma2 == "auto" else {"sigma2": sigma2}
     results = {}
     for on in (False, True):
@@ -99,13 +142,13 @@ def test_the_model_is_the_one_without_merging(merging, sigma2):
         if report.sigma2 != plain_report.sigma2:
             return
     assert report.sigma2 == plain_report.sigma2
-    assert abs(report.result.passes - plain_report.result.passes) <= 2
+    assert report.result.passes <= plain_report.result.passes + 2
     np.testing.assert_allclose(report.result.value, plain_report.result.value, rtol=2e-6)
     np.testing.assert_allclose(model.terms[0].weights, plain.terms[0].weights, rtol=0, atol=1e-2)
 
 
-def test_a_model_starts_training_on_merged_columns(merging):
-    corpus = rare_words()
+@pytest.mark.parametrize("corpus", [rare_words(), as_attributes(rare_words())], ids=["columns", "attributes"])
+def test_a_model_starts_training_on_merged_columns(merging, corpus):
     merging(False)
     earlier, report, _ = fit(corpus, sigma2=2.0)
     merging(True)
@@ -115,9 +158,9 @@ def test_a_model_starts_training_on_merged_columns(merging):
     assert any(f"with {features:,} of {features:,} features" in note for note in notes)
 
 
-def test_a_model_of_merged_columns_is_an_ordinary_one(merging, tmp_path):
+@pytest.mark.parametrize("corpus", [rare_words(), as_attributes(rare_words())], ids=["columns", "attributes"])
+def test_a_model_of_merged_columns_is_an_ordinary_one(merging, tmp_path, corpus):
     merging(True)
-    corpus = rare_words()
     model, _, notes = fit(corpus, sigma2=2.0)
     assert any("features in" in note for note in notes)
     model.save(tmp_path / "model.npz")

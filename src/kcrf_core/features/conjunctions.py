@@ -85,7 +85,7 @@ class ConjunctionPlan(TermPlan):
             return ExplicitMap(rows_of(inputs), np.zeros((len(inputs), 0)), context.dtype)
 
         if term.kernel.cosine:
-            rows = explicit_map(self, directions, context, share=False)
+            rows = explicit_map(self, directions, context)
         else:
             rows = self.data.mapped(made, False, workers)
         roots = np.sqrt(np.bincount(found.columns, minlength=found.size)) if by_degree else None

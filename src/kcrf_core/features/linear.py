@@ -48,25 +48,20 @@ def explicit_map(
     plan: TermPlan,
     matrix: Callable[[Inputs], tuple[scipy.sparse.csr_array, np.ndarray]],  # sparse and dense columns
     context: FitContext,
-    share: bool,
 ) -> FeatureMap | DistantRows:
     """Return the map of some columns; the values of all partitions decide how entries are held."""
     from ..maps import ColumnValues, ExplicitMap
 
-    data, values, several = plan.data, ColumnValues(), not plan.data.in_memory
-
-    def visit(inputs: Inputs) -> None:
-        values.add(matrix(inputs)[0])
+    values = ColumnValues()
+    if not plan.data.in_memory:
+        for inputs in plan.data:
+            values.add(matrix(inputs)[0])
 
     def made(inputs: Inputs, rows: np.ndarray | slice) -> ExplicitMap:
         sparse, dense = matrix(inputs)
         return ExplicitMap(values.compressed(sparse), dense, context.dtype)
 
-    shared = share and data.scanned(plan.term.name, context.observer, visit if several else None)
-    if several and not share:
-        for inputs in data:
-            visit(inputs)
-    return data.mapped(made, shared, context.workers)
+    return plan.data.mapped(made, False, context.workers)
 
 
 class FittedFeatures(MappedTerm):
@@ -206,18 +201,30 @@ class LinearPlan(TermPlan):
     """The linear kernel's own features; columns that are equal are merged where that is worth it."""
 
     def fit(self, context: FitContext) -> FittedLinear:
-        from ..maps import ColumnSupports, ExplicitMap
+        from ..maps import ColumnSupports, ColumnValues, ExplicitMap
 
-        term, merged, columns = self.term, None, ""
-        if self.data.like.bag is None and not term.kernel.cosine:
-            supports = ColumnSupports(self.data.like)
-            shared = self.data.scanned(term.name, context.observer, supports.add)
+        data, term, columns = self.data, self.term, ""
+        supports, values, merged = ColumnSupports(data.like), ColumnValues(), None
+        ones = data.like.bag is None and not term.kernel.cosine  # whatever the data
+
+        def visit(inputs: Inputs) -> None:
+            if not term.kernel.cosine:
+                supports.add(inputs)
+            if not (ones or data.in_memory):
+                values.add(linear_columns(term, inputs)[0])
+
+        def made(inputs: Inputs, rows: np.ndarray | slice) -> ExplicitMap:
+            if merged is not None:
+                return merged.map_of(inputs, context.dtype)
+            if ones:
+                return ExplicitMap.of(inputs, context.dtype)
+            sparse, dense = linear_columns(term, inputs)
+            return ExplicitMap(values.compressed(sparse), dense, context.dtype)
+
+        shared = data.scanned(term.name, context.observer, visit)
+        if not term.kernel.cosine:
             merged = supports.merged()
-            del supports
-            make = ExplicitMap.of if merged is None else merged.map_of
-            found = self.data.mapped(lambda inputs, _: make(inputs, context.dtype), shared, context.workers)
-        else:
-            found = explicit_map(self, lambda inputs: linear_columns(term, inputs), context, share=True)
+        found = data.mapped(made, shared, context.workers)
         fitted = FittedLinear(**self.about(found, context), merged=merged)
         if merged is not None:
             roots = np.ones(fitted.rows)

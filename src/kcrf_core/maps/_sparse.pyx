@@ -3,7 +3,7 @@
 `values` may be empty: then every stored entry is 1, as in one-hot encodings. `native` has the products of passes.
 """
 
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free, malloc, qsort
 
 import numpy as np
 
@@ -87,6 +87,14 @@ def add_rows(
                 target[c] += values[i, c]
 
 
+cdef enum:
+    INSERTED = 64  # entries of a row that are sorted by insertion
+
+
+cdef int ascending(const void *a, const void *b) noexcept nogil:
+    return (<const int *>a)[0] - (<const int *>b)[0]  # neither is below zero
+
+
 def merge(
     int64[::1] indptr,                 # [n+1] of rows of features, in the end of rows of columns
     int[::1] indices,                  # [nnz] features, in the end columns, ascending in every row
@@ -101,13 +109,15 @@ def merge(
     with nogil:
         for t in range(indptr.shape[0] - 1):
             end = indptr[t + 1]
-            for k in range(begin, end):  # insertion: rows are short
+            for k in range(begin, end):
                 value = column[indices[k]]
                 place = k
-                while place > begin and indices[place - 1] > value:
+                while end - begin <= INSERTED and place > begin and indices[place - 1] > value:
                     indices[place] = indices[place - 1]
                     place -= 1
                 indices[place] = value
+            if end - begin > INSERTED:
+                qsort(&indices[begin], end - begin, sizeof(int), ascending)
             k = begin
             while k < end:
                 value = indices[k]

@@ -46,6 +46,16 @@ def one_hot(inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
     return offsets_of(known.sum(axis=1)), (inputs.codes + first)[known]
 
 
+def all_ones(inputs: Inputs) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return `one_hot` of categorical columns and attributes; None where an attribute has another value than one."""
+    if inputs.bag is None:
+        return one_hot(inputs)
+    if (inputs.bag.data != 1).any():
+        return None
+    rows = sparse_block(inputs) if inputs.codes.shape[1] else inputs.bag
+    return rows.indptr.astype(np.int64), rows.indices.astype(np.int32)  # copies
+
+
 def sparse_block(inputs: Inputs) -> scipy.sparse.csr_array:
     """Return categorical columns as one-hot rows, then attributes: [N, sum of sizes + A]."""
     import scipy.sparse

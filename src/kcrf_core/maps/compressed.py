@@ -16,7 +16,7 @@ import numpy as np
 from ..kernels import Inputs
 from ..system import offsets_of, ranges, sequence_rows
 from . import _sparse
-from .columns import ColumnOrder, one_hot, sparse_block
+from .columns import ColumnOrder, all_ones, sparse_block
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -42,9 +42,10 @@ class CompressedRows:
     @classmethod
     def of_inputs(cls, inputs: Inputs) -> CompressedRows:
         """Return categorical columns as one-hot rows, then attributes: the rows of `sparse_block`."""
-        if inputs.bag is not None:
+        ones = all_ones(inputs)
+        if ones is None:
             return cls.of(sparse_block(inputs))
-        return cls(ColumnOrder.of(inputs).first_attribute, *one_hot(inputs), NOTHING, NOTHING)
+        return cls(ColumnOrder.of(inputs).first_real, *ones, NOTHING, NOTHING)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """Maps that hold the columns of Phi, sparse and dense ones; equal columns may be merged.
 
-**Merged columns.** Features seen only together, above all those of words seen once, have equal one-hot columns. For k
+**Merged columns.** Features seen only together, above all those of words seen once, have equal columns of ones. For k
 of them only the sum of their weights matters, and the prior shares it out evenly: one column of sqrt(k) with one weight
 v gives the same scores, w = v / sqrt(k) each, and the same prior v^2 = k w^2: the same optimum, and steps of L-BFGS.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from ..kernels import Inputs
 from ..system import Team, Workers, ranges
 from . import _conjunctions, _sparse, native
-from .columns import ColumnOrder, one_hot, sparse_block
+from .columns import ColumnOrder, all_ones, sparse_block
 from .compressed import NOTHING, CompressedRows
 from .feature_map import Block, FeatureMap
 from .hash_tables import empty_slots
@@ -302,7 +302,8 @@ class MergedColumns:
     def compressed(self, inputs: Inputs) -> CompressedRows:
         """Return rows of inputs; where they have all features of their columns, no entry has a value of its own."""
         rows, counts = CompressedRows.of_inputs(inputs), self.counts
-        if not _sparse.merge(rows.indptr, rows.indices, self.column, counts):
+        alike = not len(rows.values) and not len(rows.scale)
+        if not alike or not _sparse.merge(rows.indptr, rows.indices, self.column, counts):
             return CompressedRows.of(self.rows(sparse_block(inputs)))
         indices = rows.indices[: rows.indptr[-1]].copy()
         return CompressedRows(self.size, rows.indptr, indices, rows.values, np.sqrt(counts))
@@ -334,24 +335,26 @@ class MergedColumns:
 
 
 class ColumnSupports:
-    """Hashes of the rows that one-hot columns have ones in, for inputs that come in parts."""
+    """Hashes of the rows that columns of ones have them in, for inputs that come in parts."""
 
     def __init__(self, like: Inputs):
-        columns = ColumnOrder.of(like).first_attribute
-        self._rows = 0
+        columns = ColumnOrder.of(like).first_real
+        self._rows, self._ones = 0, columns >= FEWEST_FEATURES
         self._hashes, self._counts = np.zeros((columns, 2), dtype=np.uint64), np.zeros(columns, dtype=np.int64)
 
     def add(self, inputs: Inputs) -> None:
         """Take more rows."""
-        if len(self._counts) >= FEWEST_FEATURES:
-            indptr, indices = one_hot(inputs)
-            _conjunctions.add_supports(indptr, indices, self._hashes, self._counts, self._rows)
+        ones = all_ones(inputs) if self._ones else None
+        if ones is None:
+            self._ones = False
+        else:
+            _conjunctions.add_supports(*ones, self._hashes, self._counts, self._rows)
             self._rows += len(inputs)
 
     def merged(self) -> MergedColumns | None:
-        """Merge columns with the same rows; return None where that is not worth it."""
+        """Merge columns with the same rows; return None where that is not worth it, or attributes have values."""
         D = len(self._counts)
-        if D < FEWEST_FEATURES:
+        if not self._ones:
             return None
         first = np.empty(D, dtype=np.int32)
         _conjunctions.first_alike(self._hashes, empty_slots(D), first)

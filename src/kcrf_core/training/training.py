@@ -382,7 +382,7 @@ class TrainingRun:
             about = self._given, self.training.seed, self._minimiser, self.hold_out
             structure = self._once(partial(choose_structure, task, *about))
             task = replace(task, terms=task.present(structure.chosen))
-        if all(term.clique.mapped for term in task.terms):
+        if all(term.clique.axes == 1 for term in task.terms):
             self._observer.report("no edge term: labels are taken as independent of each other")
         if task.problem.label_count == 1:
             self._observer.report(f"all labels are '{self._encoding.labels[0]}': the model will say nothing else")

@@ -146,12 +146,13 @@ class Bundle:
         places = np.sort(np.concatenate(self._places), kind="stable")
         places = places[np.diff(places, prepend=-1) > 0]
         variances, thresholds = objective.variances_at(places), vectors.values_at(objective.thresholds, places)
-        slopes = [
+        columns = [
             vectors.values_at(gradient, places) - vectors.values_at(own, places) / variances
             for gradient, own in zip(self._gradients, self._thetas, strict=True)
         ]
-        self._shares = best_shares(self._constants, np.stack(slopes, axis=1), thresholds, variances, self._shares)
-        constant, total = float(self._shares @ self._constants), np.abs(np.stack(slopes, axis=1) @ self._shares)
+        slopes = np.stack(columns, axis=1)
+        self._shares = best_shares(self._constants, slopes, thresholds, variances, self._shares)
+        constant, total = float(self._shares @ self._constants), np.abs(slopes @ self._shares)
         combined = SparseDual(constant, places, total, thresholds, variances)
         return Bound(combined.bound(), self._parts(), dual=combined)
 
@@ -223,10 +224,9 @@ def best_shares(
         total = slopes @ shares
         beyond = np.abs(total) > thresholds
         rows, weights = slopes[beyond], variances[beyond]
-        gram, linear = np.zeros((2, len(constants) + 1, len(constants) + 1))
-        gram[:-1, :-1] = (rows * weights[:, None]).T @ rows
-        linear[0, :-1] = constants + (weights * np.copysign(thresholds[beyond], total[beyond])) @ rows
-        aim = best_combination(linear[0], gram)[0][:-1]  # the last share is that of gold labellings
+        gram = np.pad((rows * weights[:, None]).T @ rows, (0, 1))
+        linear = constants + (weights * np.copysign(thresholds[beyond], total[beyond])) @ rows
+        aim = best_combination(np.append(linear, 0.0), gram)[0][:-1]  # the last share is that of gold labellings
         for _ in range(MOST_HALVINGS):
             value = bound(aim)
             if value > best:

@@ -54,9 +54,8 @@ class WorkingSet:
         self._workers, self._member = workers, np.zeros(size, dtype=bool)
         self.columns = np.empty(0, dtype=np.int64)  # [w] places in theta
         self._root = np.empty(0)  # [w] sqrt(b)
-        self._room: np.ndarray = np.empty(
-            (0, 2 * MOST_PAIRS), dtype=dtype
-        )  # [w and more, 2 K] s and y of each slot, scaled
+        # [w and more, 2 K] s and y of each slot, scaled
+        self._room: np.ndarray = np.empty((0, 2 * MOST_PAIRS), dtype=dtype)
         self._order: list[int] = []  # slots of pairs, the oldest first
         self._gram = np.zeros((0, 0))  # [2 K, 2 K] products of the columns of `_room`
         self._active = np.empty(0, dtype=bool)  # [w] A
@@ -153,7 +152,7 @@ class WorkingSet:
         if not float(pair[:, 0] @ pair[:, 1]) > 0:
             return  # rounding hides that P curves upwards along it
         full = 2 * len(self._order) == self._room.shape[1]
-        slot = self._order.pop(0) if full else next(free for free in range(MOST_PAIRS) if free not in self._order)
+        slot = self._order.pop(0) if full else min(set(range(len(self._order) + 1)).difference(self._order))
         self._order.append(slot)
         where, k = slice(2 * slot, 2 * slot + 2), 2 * self._slots
         self._room[: len(self), where] = pair
