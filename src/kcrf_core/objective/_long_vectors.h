@@ -2,10 +2,13 @@
 
    Every operation goes through some slices of its vectors, first to last of bounds, and puts sums over each slice into
    a row of its own; the caller adds those up in the order of slices, so that sums do not depend on the threads.
-   Values are in single or double precision; so is arithmetic with pairs, all other is in double precision. */
+   Values are in single or double precision; so is arithmetic with pairs, all other is in double precision. Pairs may
+   also be kept as the upper halves of single numbers: eight bits of a value, and its exponent. */
 
 #ifndef KCRF_LONG_VECTORS_H
 #define KCRF_LONG_VECTORS_H
+
+#include <stdint.h>
 
 #include "_dispatch.h"
 
@@ -13,7 +16,7 @@
 
 typedef struct {
     void *values;
-    int single; /* else double precision */
+    int bytes; /* of a value: 8, 4, or 2 for the upper half of a single number */
 } kcrf_values;
 
 /* Slices first to last: number k goes from bounds[k] to bounds[k + 1]. */

@@ -1,7 +1,8 @@
 """Operations of solvers on long vectors, without the interpreter's lock.
 
-Vectors are in single or double precision, in any mixture, but for rows of pairs, which are all in one: products with
-those are taken in theirs, and added up in double precision every few hundred values. Every operation goes through
+Vectors are in single or double precision, in any mixture, but for rows of pairs, which are all in one, or as upper
+halves of single numbers (16-bit integers): products with those are taken in their precision, or in single precision,
+and added up in double precision every few hundred values. Every operation goes through
 slices and writes sums over each of them to a row of its own. So threads can share an operation, and adding up the rows
 in their order gives the same bytes for any number of threads.
 """
@@ -15,7 +16,7 @@ from ..system.types cimport int64
 cdef extern from "_long_vectors.h" nogil:
     ctypedef struct kcrf_values:
         void* values
-        bint single
+        int bytes
 
     ctypedef struct kcrf_slices:
         const long long* bounds
@@ -81,9 +82,9 @@ cdef class Values:
         PyObject_GetBuffer(array, &self._view, flags)
         self._held = True
         form = self._view.format
-        if form not in (b"f", b"d") or self._view.len != size * self._view.itemsize:
+        if form not in (b"f", b"d", b"H") or self._view.len != size * self._view.itemsize:
             raise ValueError(f"a vector of {size} floating-point numbers is needed")
-        self._values.values, self._values.single = self._view.buf, form == b"f"
+        self._values.values, self._values.bytes = self._view.buf, <int>self._view.itemsize
 
     def __dealloc__(self):
         if self._held:
@@ -92,7 +93,7 @@ cdef class Values:
 
 cdef kcrf_values values_of(Values vector):
     cdef kcrf_values none
-    none.values, none.single = NULL, False
+    none.values, none.bytes = NULL, 8
     return none if vector is None else vector._values
 
 

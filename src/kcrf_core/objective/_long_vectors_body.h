@@ -28,11 +28,45 @@ typedef float NAME(floats);
         for (ptrdiff_t at = (ptrdiff_t)(some).bounds[k], end = (ptrdiff_t)(some).bounds[k + 1], n; at < end; at += n) \
             if ((n = end - at < TILE ? end - at : TILE))
 
+typedef union {
+    uint32_t bits;
+    float value;
+} NAME(bits);
+
+/* Upper halves of numbers to these, asking for those that are `ahead`, and numbers to their upper halves, rounded. */
+static FORCE_INLINE TARGET void NAME(widen)(
+    const uint16_t *restrict halves, ptrdiff_t n, ptrdiff_t ahead, float *restrict out)
+{
+    ptrdiff_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        FETCH(halves + i, 32, ahead);
+        for (ptrdiff_t j = i; j < i + 32; j++)
+            out[j] = ((NAME(bits)){.bits = (uint32_t)halves[j] << 16}).value;
+    }
+    for (; i < n; i++)
+        out[i] = ((NAME(bits)){.bits = (uint32_t)halves[i] << 16}).value;
+}
+
+static FORCE_INLINE TARGET void NAME(halve)(const double *restrict values, ptrdiff_t n, uint16_t *restrict out)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const uint32_t bits = ((NAME(bits)){.value = (float)values[i]}).bits;
+        out[i] = (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+    }
+}
+
 /* A tile in double precision: where it is, or in `room` [TILE]. */
 static FORCE_INLINE TARGET const double *NAME(tile)(kcrf_values of, ptrdiff_t at, ptrdiff_t n, double *restrict room)
 {
-    if (!of.single)
+    float whole[TILE];
+    if (of.bytes == 8)
         return (const double *)of.values + at;
+    if (of.bytes == 2) {
+        NAME(widen)((const uint16_t *)of.values + at, n, 0, whole);
+        for (ptrdiff_t i = 0; i < n; i++)
+            room[i] = whole[i];
+        return room;
+    }
     const float *restrict values = (const float *)of.values + at;
     ptrdiff_t i = 0;
     for (; i + 16 <= n; i += 16) {
@@ -48,7 +82,9 @@ static FORCE_INLINE TARGET const double *NAME(tile)(kcrf_values of, ptrdiff_t at
 /* Write a tile that is held elsewhere. */
 static FORCE_INLINE TARGET void NAME(keep)(kcrf_values in, ptrdiff_t at, ptrdiff_t n, const double *restrict tile)
 {
-    if (in.single) {
+    if (in.bytes == 2)
+        NAME(halve)(tile, n, (uint16_t *)in.values + at);
+    else if (in.bytes == 4) {
         float *restrict values = (float *)in.values + at;
         for (ptrdiff_t i = 0; i < n; i++)
             values[i] = (float)tile[i];
@@ -59,12 +95,16 @@ static FORCE_INLINE TARGET void NAME(keep)(kcrf_values in, ptrdiff_t at, ptrdiff
     }
 }
 
-/* A tile in single precision: where it is, or in `room` [TILE]. */
+/* A tile in single precision: where it is, or in `room` [TILE]. Of halves the next ones are `ahead`. */
 static FORCE_INLINE TARGET const float *NAME(narrow_tile)(
-    kcrf_values of, ptrdiff_t at, ptrdiff_t n, float *restrict room)
+    kcrf_values of, ptrdiff_t at, ptrdiff_t n, ptrdiff_t ahead, float *restrict room)
 {
-    if (of.single)
+    if (of.bytes == 4)
         return (const float *)of.values + at;
+    if (of.bytes == 2) {
+        NAME(widen)((const uint16_t *)of.values + at, n, ahead, room);
+        return room;
+    }
     const double *restrict values = (const double *)of.values + at;
     for (ptrdiff_t i = 0; i < n; i++)
         room[i] = (float)values[i];
@@ -114,7 +154,7 @@ PRODUCTS(double)
    the first rows. Pairs are equally far from each other. */
 static FORCE_INLINE TARGET ptrdiff_t NAME(ahead)(const kcrf_values *rows, ptrdiff_t count, ptrdiff_t row, ptrdiff_t by)
 {
-    const ptrdiff_t tile = TILE * (rows[row].single ? sizeof(float) : sizeof(double));
+    const ptrdiff_t tile = TILE * rows[row].bytes;
     if (row + by < count)
         return (const char *)rows[row + by].values - (const char *)rows[row].values;
     return (const char *)rows[row % by].values - (const char *)rows[row].values + tile;
@@ -133,14 +173,16 @@ static FORCE_INLINE TARGET void NAME(add_row_products)(
     const kcrf_values *rows, ptrdiff_t count, const kcrf_values *vectors, const int many, ptrdiff_t at, ptrdiff_t n,
     double *sums)
 {
-    if (count && rows[0].single) {
-        float room[2][TILE];
+    if (count && rows[0].bytes < 8) {
+        float room[2][TILE], own[TILE];
         const float *x[2];
         for (int o = 0; o < many; o++)
-            x[o] = NAME(narrow_tile)(vectors[o], at, n, room[o]);
-        for (ptrdiff_t row = 0; row < count; row++, sums += many)
-            NAME(add_products_float)(
-                (const float *)rows[row].values + at, x, many, n, NAME(ahead)(rows, count, row, 1), sums);
+            x[o] = NAME(narrow_tile)(vectors[o], at, n, 0, room[o]);
+        for (ptrdiff_t row = 0; row < count; row++, sums += many) {
+            const ptrdiff_t ahead = NAME(ahead)(rows, count, row, 1);
+            const float *values = NAME(narrow_tile)(rows[row], at, n, ahead, own);
+            NAME(add_products_float)(values, x, many, n, values == own ? 0 : ahead, sums);
+        }
     } else {
         double room[2][TILE];
         const double *x[2];
@@ -196,17 +238,30 @@ ADD_ROWS(double)
 static FORCE_INLINE TARGET void NAME(add_rows)(
     const kcrf_values *rows, ptrdiff_t count, ptrdiff_t at, ptrdiff_t n, const double *weights, double *out)
 {
+    float room[4][TILE];
+    kcrf_values four[4];
     ptrdiff_t row = 0;
-    for (; row + 4 <= count; row += 4)
-        if (rows[row].single)
-            NAME(add_four_rows_float)(rows + row, at, n, NAME(ahead)(rows, count, row, 4), weights + row, out);
-        else
-            NAME(add_four_rows_double)(rows + row, at, n, NAME(ahead)(rows, count, row, 4), weights + row, out);
+    for (; row + 4 <= count; row += 4) {
+        const ptrdiff_t ahead = NAME(ahead)(rows, count, row, 4);
+        if (rows[row].bytes == 8)
+            NAME(add_four_rows_double)(rows + row, at, n, ahead, weights + row, out);
+        else if (rows[row].bytes == 4)
+            NAME(add_four_rows_float)(rows + row, at, n, ahead, weights + row, out);
+        else {
+            for (int r = 0; r < 4; r++) {
+                four[r] = (kcrf_values){room[r], 4};
+                NAME(narrow_tile)(rows[row + r], at, n, ahead, room[r]);
+            }
+            NAME(add_four_rows_float)(four, 0, n, 0, weights + row, out);
+        }
+    }
     for (; row < count; row++)
-        if (rows[row].single)
-            NAME(add_row_float)(rows[row], at, n, weights[row], out);
-        else
+        if (rows[row].bytes == 8)
             NAME(add_row_double)(rows[row], at, n, weights[row], out);
+        else {
+            const float *values = NAME(narrow_tile)(rows[row], at, n, 0, room[0]);
+            NAME(add_row_float)((kcrf_values){(void *)values, 4}, 0, n, weights[row], out);
+        }
 }
 
 /* out = start + step direction. */
@@ -274,7 +329,7 @@ static TARGET void NAME(add_prior)(const kcrf_operation *self, kcrf_slices some)
     const double *precisions = self->factors;
     double *sums = self->sums;
     double room_gradient[TILE], room_theta[TILE], slope[TILE];
-    kcrf_values own = {slope, 0};
+    kcrf_values own = {slope, 8};
     NAME(clear)(sums + some.first * 2, (some.last - some.first) * 2);
     FOR_EACH_TILE(some)
     {
@@ -295,7 +350,7 @@ static TARGET void NAME(add_sparse_prior)(const kcrf_operation *self, kcrf_slice
     const double *precisions = self->factors;
     double *sums = self->sums;
     double room_gradient[TILE], room_theta[TILE], room_thresholds[TILE], slope[TILE], size[TILE];
-    kcrf_values sizes = {size, 0};
+    kcrf_values sizes = {size, 8};
     NAME(clear)(sums + some.first * 2, (some.last - some.first) * 2);
     FOR_EACH_TILE(some)
     {
@@ -320,7 +375,7 @@ static TARGET void NAME(linearised)(const kcrf_operation *self, kcrf_slices some
     const double *precisions = self->factors;
     double *sums = self->sums;
     double room_gradient[TILE], room_theta[TILE], room_out[TILE], loss[TILE];
-    kcrf_values own = {loss, 0};
+    kcrf_values own = {loss, 8};
     NAME(clear)(sums + some.first * (count + 2), (some.last - some.first) * (count + 2));
     FOR_EACH_TILE(some)
     {
@@ -336,7 +391,7 @@ static TARGET void NAME(linearised)(const kcrf_operation *self, kcrf_slices some
         NAME(keep)(out, at, n, loss);
         const double *kept = NAME(tile)(out, at, n, room_out); /* as it was rounded */
         for (ptrdiff_t row = 0; row < count; row++)
-            if (out.single && others[row].single)
+            if (out.bytes == 4 && others[row].bytes == 4)
                 NAME(add_row_products)(others + row, 1, &out, 1, at, n, found + 1 + row);
             else
                 NAME(add_product)(others[row], at, n, kept, found + 1 + row);

@@ -177,16 +177,19 @@ class Objective:
         """
         N, found = self.problem.position_weights().sum(), np.empty(self.size)
         for j, (block, term) in enumerate(zip(self.blocks, self.terms, strict=True)):
-            squares = N
-            if term.clique.mapped:
-                squares = term.spread(self.engine.column_squares(j))
-            found[block] = self.curvature_at_zero(j, squares)
+            found[block] = term.spread(self.engine.column_squares(j)) if term.clique.mapped else N
+            found[block] *= self._variance_at_zero(j)
+            found[block] += 1 / self.sigma2[j]
         return found
+
+    def _variance_at_zero(self, j: int) -> float:
+        """Return the variance p (1 - p) of a clique of a term at theta = 0, where all states are equally likely."""
+        states = self.problem.label_count ** self.terms[j].clique.axes
+        return (1 - 1 / states) / states
 
     def curvature_at_zero(self, j: int, squares: np.ndarray | float) -> np.ndarray | float:
         """Return the Hessian's diagonal at theta = 0 for columns of a term with these sums of squares."""
-        states = self.problem.label_count ** self.terms[j].clique.axes  # as likely as each other
-        return squares * ((1 - 1 / states) / states) + 1 / self.sigma2[j]
+        return squares * self._variance_at_zero(j) + 1 / self.sigma2[j]
 
     def weights_of(self, theta: Vector, term: int) -> np.ndarray:
         """Return W [D, columns] of a term with a map."""
@@ -267,9 +270,9 @@ class HessianBlocks:
         out = np.empty(objective.size)
         for j, (part, term) in enumerate(zip(objective.blocks, objective.terms, strict=True)):
             if term.clique.mapped:
-                out[part] = self._loss.diagonal(j) + 1 / objective.sigma2[j]
+                out[part] = self._loss.diagonal(j)
             else:
                 small = self._loss.small[j]
-                own = self.variance_share * small if small.ndim == 1 else small.diagonal()
-                out[part] = own + 1 / objective.sigma2[j]
+                out[part] = self.variance_share * small if small.ndim == 1 else small.diagonal()
+            out[part] += 1 / objective.sigma2[j]
         return out

@@ -140,7 +140,9 @@ class ObjectiveTerm:
         """Multiply sums of squares at all parameters [size] by squared factors of columns `scale` [D or fewer]."""
         factors = np.ones(self.rows)
         factors[: len(scale)] = np.square(scale)
-        return raw * self.spread(factors)
+        found = self.spread(factors)
+        found *= raw
+        return found
 
     def block(self, weights: np.ndarray) -> np.ndarray:
         """Return the block of W, the inverse of `weights`; places without a parameter are left out."""

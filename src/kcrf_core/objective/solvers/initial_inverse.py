@@ -52,7 +52,8 @@ class Diagonal(Unsized):
 
     def __init__(self, scale: np.ndarray, vectors: Vectors, dtype: np.dtype | type = np.float64):
         self._vectors = vectors
-        self.inverse = vectors.from_array(1.0 / scale, dtype)
+        inverse = np.divide(1.0, scale, out=np.empty(len(scale), dtype=dtype), casting="same_kind")
+        self.inverse = vectors.from_array(inverse, dtype)
 
     def __call__(self, vector: Vector) -> Vector:
         return self._vectors.product(vector, self.inverse)
@@ -94,7 +95,8 @@ class InitialInverse:
         power = MATRIX_POWER if self._nested or self._real else POWER
         real, variance_share = self._real_grams(theta) if self._real else ({}, 1.0)
         looks = self._looks and not objective.vectors.is_zero(theta)
-        scale = (current_curvature(objective, theta, run) if looks else self._diagonal(variance_share)) ** power
+        scale = current_curvature(objective, theta, run) if looks else self._diagonal(variance_share)
+        scale **= power
         if self._nested:
             for part, term in zip(objective.blocks, objective.terms, strict=True):
                 if not term.clique.mapped:
@@ -145,7 +147,9 @@ def current_curvature(objective: Objective, theta: Vector, run: Run) -> np.ndarr
     """
     run.work += 1
     diagonal = objective.hessian_blocks(theta, diagonals=True).diagonal()
-    return np.maximum(diagonal, LEAST_SHARE * objective.initial_curvature())
+    least = objective.initial_curvature()
+    least *= LEAST_SHARE
+    return np.maximum(diagonal, least, out=diagonal)
 
 
 def _preconditions_real(term: ObjectiveTerm, objective: Objective) -> bool:
