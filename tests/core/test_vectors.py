@@ -217,7 +217,7 @@ def test_a_text_of_labels_alone_is_enough(tmp_path, rng, workers):
         ({"vectors": "emb", "type": "categorical"}, "vectors are numbers"),
         ({"vectors": "emb", "transform": "lower"}, "takes no 'transform'"),
         ({"vectors": "emb", "min_count": 2}, "takes no 'min_count'"),
-        ({"vectors": "emb", "scale": "cosine"}, "must be one of auto, standard, unit, none"),
+        ({"vectors": "emb", "scale": "cosine"}, "must be one of auto, standard, sequence, group, unit, none"),
         ({"column": "c0", "transform": "length", "scale": "unit"}, "'scale: unit' is for vectors"),
     ],
 )

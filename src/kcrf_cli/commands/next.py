@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from functools import partial
 
 import click
 
@@ -12,7 +13,7 @@ from kcrf_core.system import counted
 
 from .. import options
 from ..io import files
-from .tag import parsers_with_vectors
+from .tag import parsers_by_group, parsers_with_vectors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +108,8 @@ def next(run: NextArguments) -> None:
     batch = Batch(model, FORMATS[format_], run.count, run.strategy, run.cost_per, run.group, run.to)
     with Workers(run.threads) as workers:
         columns = None if encoding is None else encoding.columns
-        parsers = stream_parsers(run.data, format_, columns, layout, run.text)
+        parsing = partial(stream_parsers, run.data, format_, columns, layout, run.text)
+        parsers = parsing() if encoding is None else parsers_by_group(parsing, encoding, run.data, workers)
         if opened:
             parsers = parsers_with_vectors(parsers, opened, name, workers)
         for block in workers.stream(batch.judged, parsers):

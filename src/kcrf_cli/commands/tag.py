@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from ..io import files
 
 if TYPE_CHECKING:
     from kcrf_core.corpora import Format, NamedVectors, ParsedBlock
-    from kcrf_core.encoding import Dataset
+    from kcrf_core.encoding import Dataset, Encoding
     from kcrf_core.model import CorpusPart, Decoded, Model, Wishes
     from kcrf_core.system import Pause, Workers
 
@@ -280,7 +281,9 @@ def tag(run: TagArguments) -> None:
             steps = _steps(run, fitted, wishes, FORMATS[format_], tell)
             with files.output_stream(run.output) as stream:
                 form = (fitted.encoding.columns, layout, run.text, run.to == "columns" or run.force)
-                parsers: Parsers = stream_parsers(data, format_, *form)
+                parsers = parsers_by_group(
+                    partial(stream_parsers, data, format_, *form), fitted.encoding, data, workers
+                )
                 if opened:
                     parsers = parsers_with_vectors(parsers, opened, display_name(data), workers)
                 stream.write(steps.frame[0])
@@ -331,6 +334,27 @@ def _tag_with_lag(
         stream.write(writer.sequences(decoder.end()))
     stream.write(writer.rest())
     return dict(decoder.missing)
+
+
+def parsers_by_group(parsers: Callable[[], Parsers], encoding: Encoding, path: str, workers: Workers) -> Parsers:
+    """Return parsers of blocks with numbers scaled by their groups, which a first pass over the file goes through."""
+    from kcrf_core.system import PAUSE
+
+    if not encoding.needs_groups:
+        return parsers()
+    if not os.path.isfile(path):
+        raise click.UsageError(
+            "the model has 'scale: group', and all of a group must be read before its first label: give a file, which "
+            "is read twice (tag --lag labels a stream by what it has read of a group)"
+        )
+    blocks = (one.corpus for one in workers.stream(_called, parsers()) if one is not PAUSE and one.corpus.positions)
+    totals = encoding.group_totals(blocks)
+
+    def scaled(parse: Callable[[], ParsedBlock]) -> ParsedBlock:
+        parsed = parse()
+        return replace(parsed, corpus=encoding.scaled_by_group(parsed.corpus, totals))
+
+    return (PAUSE if parse is PAUSE else partial(scaled, parse) for parse in parsers())
 
 
 def parsers_with_vectors(parsers: Parsers, vectors: Sequence[NamedVectors], source: str, workers: Workers) -> Parsers:

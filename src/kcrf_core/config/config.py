@@ -32,7 +32,7 @@ GRADIENT = "gradient"  # pivots are chosen during training
 PRECISIONS = ("single", "double")
 NEAR_COPIES = ("together", "ignore")  # treatment of near copies where sequences are held out
 WHEN_IMPOSSIBLE = ("keep", "fail")  # treatment of sequences without a labelling that obeys the rules
-SCALES = (AUTO, "standard", "unit", "none")
+SCALES = (AUTO, "standard", "sequence", "group", "unit", "none")
 LEXICON_CASES = ("fold", "keep")
 SETS, SOFT = "sets", "soft"  # kinds of labels that are half known
 MISSING_VALUES = ("mean", "indicator")  # mean of the training data; indicator: also a column that marks missing values
@@ -56,6 +56,7 @@ class FeatureConfig:
     length: int | None = declared(Whole(1))  # of a prefix or suffix
     window: tuple[int, ...] | None = declared(values.window)  # None: the default of its type
     scale: str = declared(OneOf(SCALES), AUTO)
+    group: str | None = declared(values.text)  # the column with the names of the groups that numbers are scaled by
     min_count: int | None = declared(Whole(1))
     parts: tuple[tuple[str, int], ...] = ()  # of a conjunction: (feature or column, offset)
     templates: tuple[str, ...] = declared(values.names, ())  # lines that share weights; a categorical feature has one
@@ -75,6 +76,11 @@ class FeatureConfig:
     def suffix(self) -> str:
         """Text that names of a transformed column end with."""
         return "" if self.transform == "identity" else f".{self.transform}{self.length or self.width or ''}"
+
+    @property
+    def by_group(self) -> bool:
+        """True if numbers are scaled by the mean and spread of their sequence or group."""
+        return self.scale in ("sequence", "group")
 
     @property
     def transform_reach(self) -> tuple[int, int]:

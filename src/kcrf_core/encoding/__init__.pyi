@@ -49,6 +49,7 @@ from .features import (
     vector_rows as vector_rows,
     window_text as window_text,
 )
+from .group_scaling import Totals as Totals
 from .half_known import label_names as label_names
 from .hashing import (
     GOLDEN as GOLDEN,

@@ -6,7 +6,7 @@ same codes shifted, with symbols of its own beyond the ends of a sequence. No st
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -52,6 +52,7 @@ from ..system import AUTO, NotRegistered, Remark, Workers, counted, listed
 from .dataset import Amount, Dataset, join_datasets
 from .feature_storage import pack_feature, pack_table, unpack_feature, unpack_table
 from .features import (
+    SCALED,
     AttributeFeature,
     CategoricalFeature,
     ConjunctionFeature,
@@ -67,6 +68,7 @@ from .features import (
     view_called,
     window_text,
 )
+from .group_scaling import GroupScaling, Totals
 from .half_known import label_names, label_numbers
 from .hashing import column_hashes
 from .lookup_feature import LookupFeature, find_table, fit_lookup, table_keys
@@ -169,6 +171,7 @@ class Encoding:
                 places = [feature.column]
             out.update(self.columns[place] for place in places)
             out.update(feature.config.columns)
+            out.update(filter(None, [feature.config.group]))
         return out
 
     def places(self, corpus: Corpus) -> list[int]:
@@ -212,14 +215,11 @@ class Encoding:
 
         `weighed` if it is training data: the column of weights is read, and inputs are hashed; `hashed`: the latter.
         """
-        self.check_vectors({name: array.shape[1] for name, array in corpus.vectors.items()}, corpus.source)
+        given = {name: array.shape[1] for name, array in corpus.vectors.items() if not name.startswith(SCALED)}
+        self.check_vectors(given, corpus.source)
         with_labels, places = self.with_labels(corpus), self.places(corpus)
-        if -1 in places[:-1]:
-            lacking = CodedColumn([""], np.zeros(corpus.positions, np.int32))
-            kept = places if with_labels else places[:-1]
-            there = tuple(lacking if place < 0 else corpus.columns[place] for place in kept)
-            corpus, columns = replace(corpus, columns=there), None
-        columns = columns or Columns(corpus, self.layout.missing)
+        columns = columns if columns is not None and -1 not in places[:-1] else self._columns(corpus)
+        corpus = columns.corpus
         labels, half_known, weights = None, None, corpus.weights
         if with_labels:
             if weighed and self.weight is not None and places[self.columns.index(self.weight)] >= 0:
@@ -250,6 +250,67 @@ class Encoding:
             hashes=self.position_hashes(columns) if weighed or hashed else None,
             half_known=half_known,
         )
+
+    def _columns(self, corpus: Corpus) -> Columns:
+        """Return the columns of a corpus in the order of training; those that it may lack are empty."""
+        places = self.places(corpus)
+        if -1 in places[:-1]:
+            lacking = CodedColumn([""], np.zeros(corpus.positions, np.int32))
+            kept = places if places[-1] >= 0 else places[:-1]
+            corpus = replace(corpus, columns=tuple(lacking if at < 0 else corpus.columns[at] for at in kept))
+        return Columns(corpus, self.layout.missing)
+
+    @cached_property
+    def _scaled_by_group(self) -> list[tuple[RealFeature, GroupScaling]]:
+        """Features of numbers that are scaled by sequence or group."""
+        real = [feature for feature in self.features if isinstance(feature, RealFeature)]
+        return [(feature, feature.by_group) for feature in real if feature.by_group is not None]
+
+    @cached_property
+    def needs_groups(self) -> bool:
+        """True if numbers are scaled by groups, which may be spread over the data."""
+        return any(scaling.column >= 0 for _, scaling in self._scaled_by_group)
+
+    def group_totals(self, parts: Iterable[Corpus]) -> dict[str, Totals]:
+        """Return the totals of groups, by features, of data that comes in parts."""
+        out: dict[str, Totals] = {feature.config.name: {} for feature, own in self._scaled_by_group if own.column >= 0}
+        for part in parts:
+            columns = self._columns(part)
+            for feature, scaling in self._scaled_by_group:
+                if scaling.column >= 0:
+                    raw = columns.real_rows(feature.columns, feature.config.columns)
+                    scaling.totals(columns, raw, out[feature.config.name])
+        return out
+
+    def scaled_by_group(self, corpus: Corpus, totals: Mapping[str, Totals] | None = None) -> Corpus:
+        """Return a corpus whose parts can be encoded one by one: with numbers scaled by groups, unless it has them.
+
+        Groups have these `totals`, or those of the corpus itself.
+        """
+        if not self.needs_groups or not corpus.positions or any(name.startswith(SCALED) for name in corpus.vectors):
+            return corpus
+        totals = self.group_totals([corpus]) if totals is None else totals
+        return self._with_scaled(corpus, lambda name, own, *rows: own.scaled(*rows, totals.get(name)))
+
+    def scaled_online(self, corpus: Corpus, known: dict[str, Totals], continues: bool) -> Corpus:
+        """Return a corpus with numbers scaled by what is `known` of their groups so far, which they are added to.
+
+        The first sequence goes on with the last one before it if it `continues`.
+        """
+        if not self._scaled_by_group or not corpus.positions:
+            return corpus
+
+        def scaled(name: str, own: GroupScaling, columns: Columns, raw: np.ndarray) -> np.ndarray:
+            return own.scaled_online(columns, raw, known.setdefault(name, {}), continues)
+
+        return self._with_scaled(corpus, scaled)
+
+    def _with_scaled(self, corpus: Corpus, scaled: Callable[..., np.ndarray]) -> Corpus:
+        columns, vectors = self._columns(corpus), dict(corpus.vectors)
+        for feature, own in self._scaled_by_group:
+            raw = columns.real_rows(feature.columns, feature.config.columns)
+            vectors[feature.scaled_name] = scaled(feature.config.name, own, columns, raw)
+        return replace(corpus, vectors=vectors)
 
     def encoded_shards(self, spool: Spool, workers: Workers) -> Iterator[Dataset]:
         """Yield the shards of data on disk one after another; threads encode their parts."""
@@ -785,7 +846,8 @@ class _Fitter:
         if type_ == "real":
             if feature.transform == "identity" and self.config.missing_indicator:
                 feature = replace(feature, missing="indicator")
-            return fit_real(feature, where, self.columns)
+            group = -1 if feature.group is None else self._column(feature, feature.group)
+            return fit_real(feature, where, self.columns, group=group)
         if feature.scale != AUTO:
             raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
         return fit_categorical(feature, where[0], self.columns, min_count)

@@ -12,6 +12,7 @@ from ..corpora import NUMBER_TRANSFORMS, QUANTILE, Clusters, Lexicon, Lookup, Wo
 from ..files import Contents, pack_strings
 from ..system import AUTO
 from .features import AttributeFeature, CategoricalFeature, ConjunctionFeature, Feature, RealFeature, Vocabulary
+from .group_scaling import GroupScaling
 from .lookup_feature import LookupFeature
 from .template_feature import LineFeature, TemplateFeature, template_width
 
@@ -32,6 +33,9 @@ def pack_feature(feature: Feature, at: str, arrays: dict[str, np.ndarray]) -> di
         if feature.counts is not None:
             arrays |= pack_strings(list(feature.counts), f"{at}.counted")
             arrays[f"{at}.counts"] = np.array(list(feature.counts.values()), dtype=np.int64)
+        if feature.by_group is not None:
+            arrays |= {f"{at}.group_{name}": getattr(feature.by_group, name) for name in ("mean", "spread")}
+            entry["group"] = feature.by_group.column
         return entry | {"columns": list(feature.columns), "width": len(feature.mean)}
     arrays |= pack_strings(feature.vocabulary.values, f"{at}.values")
     column = {"column": feature.column} if isinstance(feature, CategoricalFeature) else {}
@@ -111,7 +115,15 @@ def unpack_feature(
     if kind == "real":
         if not isinstance(table, WordVectors | None):
             raise contents.error(f"'{at}' does not fit its table")
-        return _unpack_real(contents, config, tuple(where), at, table, entry.get("width"))
+        found = _unpack_real(contents, config, tuple(where), at, table, entry.get("width"))
+        if not config.by_group:
+            return found
+        mean, spread = (contents.array(f"{at}.group_{name}", "float64", 1) for name in ("mean", "spread"))
+        column = entry["group"]
+        fitting = column == -1 if config.group is None else isinstance(column, int) and column in range(width - 1)
+        if not (fitting and len(mean) == len(spread) == count and np.isfinite(mean).all() and (spread > 0).all()):
+            raise contents.error(f"'{at}' has a group or units that do not fit")
+        return replace(found, by_group=GroupScaling(mean, spread, column))
     if kind == "conjunction":
         parts = [unpack_feature(contents, one, f"{at}.part{p}", width, tables) for p, one in enumerate(entry["parts"])]
         keys = tuple(
@@ -159,4 +171,5 @@ def _unpack_real(
     fitting = all(len(array) == expected for array in arrays.values())
     if not expected or not fitting or np.any(arrays["scale"] <= 0):
         raise contents.error(f"'{at}' has scales that do not fit")
-    return RealFeature(config, where, **arrays, counts=counts, quantiles=quantiles, table=table)
+    mean, scale, fill = arrays["mean"], arrays["scale"], arrays.get("fill")
+    return RealFeature(config, where, mean, scale, counts, fill, quantiles, table)

@@ -36,12 +36,14 @@ from ..kernels import NOTHING, UNSEEN
 from ..maps import NO_PAIR, empty_slots, fill_slots, number_pairs
 from ..runtime import OF_CHARACTERS, by_characters
 from ..system import offsets_of, positions_within, shifted_real
+from .group_scaling import GroupScaling
 
 if TYPE_CHECKING:
     import scipy.sparse
 
 # What stays below this can be squared and summed in single precision.
 LARGEST = 1e18
+SCALED = "\0scaled "  # what names of vectors begin with that hold columns scaled by group
 
 # ----------------------------------------------------------------------------- transforms
 
@@ -328,11 +330,18 @@ class RealFeature:
     fill: np.ndarray | None = None  # [r] scaled values in the place of missing ones; None for zeros, the mean
     quantiles: np.ndarray | None = None  # [L, r] of the columns in the training data, for a transform that needs them
     table: WordVectors | None = None  # of a lookup: its numbers, and one that is 1 for values that it has not
+    by_group: GroupScaling | None = None  # of the columns, before the transform
 
     @property
     def plain(self) -> bool:
         """True if it is made of columns as they are."""
-        return self.config.transform == "identity" and not self.is_vector and self.config.scale != "unit"
+        numbers = self.config.scale != "unit" and self.by_group is None
+        return self.config.transform == "identity" and not self.is_vector and numbers
+
+    @property
+    def scaled_name(self) -> str:
+        """The name, which no user can give, of vectors that hold its columns scaled by group."""
+        return f"{SCALED}{self.config.name}"
 
     @property
     def is_vector(self) -> bool:
@@ -417,11 +426,11 @@ def _raw_real(feature: RealFeature, columns: Columns) -> np.ndarray:
         # In one order, whatever that of the file: sums over rows are rounded by it.
         return _rows(columns.corpus.vectors[config.vectors].astype(np.float64, order="C"), config)
     if config.transform == "identity":
-        return _rows(columns.real_rows(where, config.columns), config)
+        return _rows(_numbers(feature, columns), config)
     if config.transform in NUMBER_TRANSFORMS:
         transform, offsets = NUMBER_TRANSFORMS[config.transform], columns.corpus.offsets
         width = config.width or transform.width or 1
-        return transform.function(columns.real_rows(where, config.columns), offsets, width, feature.quantiles)
+        return transform.function(_numbers(feature, columns), offsets, width, feature.quantiles)
     if config.transform == "position":
         t, lengths = positions_within(columns.corpus.offsets), np.diff(columns.corpus.offsets)
         return (t / np.maximum(np.repeat(lengths, lengths) - 1, 1))[:, None]
@@ -434,6 +443,15 @@ def _raw_real(feature: RealFeature, columns: Columns) -> np.ndarray:
         assert feature.counts is not None
         numbers = np.log1p([feature.counts.get(value, 0) for value in values])
     return numbers[inverse][:, None]
+
+
+def _numbers(feature: RealFeature, columns: Columns) -> np.ndarray:
+    """Return the columns of a feature as numbers, [N, r], scaled by group if it is."""
+    known = columns.corpus.vectors.get(feature.scaled_name)
+    if known is not None:
+        return np.array(known)
+    raw = columns.real_rows(feature.columns, feature.config.columns)
+    return raw if feature.by_group is None else feature.by_group.scaled(columns, raw)
 
 
 def vector_rows(feature: RealFeature, numbers: np.ndarray) -> np.ndarray:
@@ -500,15 +518,24 @@ def real_columns(config: FeatureConfig, count: int) -> list[str]:
 
 
 def fit_real(
-    config: FeatureConfig, where: tuple[int, ...], columns: TrainingColumns, table: WordVectors | None = None
+    config: FeatureConfig,
+    where: tuple[int, ...],
+    columns: TrainingColumns,
+    table: WordVectors | None = None,
+    group: int = -1,  # the column of the names of groups
 ) -> RealFeature:
     counts = None
     if config.transform == "frequency":
         values, found = columns.value_counts(where[0])
         counts = dict(zip(values, found.tolist(), strict=True))
     unscaled = RealFeature(config, where, np.empty(0), np.empty(0), counts, table=table)
+    if config.by_group:
+        standard = replace(config, transform="identity", scale="standard", missing="mean")
+        every = fit_real(standard, where, columns)
+        parts = ((part, part.real_rows(where, config.columns)) for part in columns.parts)
+        unscaled = replace(unscaled, by_group=GroupScaling.fit(every.mean, every.scale, group, parts))
     if config.transform in NUMBER_TRANSFORMS and (levels := NUMBER_TRANSFORMS[config.transform].levels) is not None:
-        known = (part.real_rows(where, config.columns) for part in columns.parts)
+        known = (_numbers(unscaled, part) for part in columns.parts)
         unscaled = replace(unscaled, quantiles=quantiles(known, levels(config.quantile or QUANTILE)))
     moments: Moments | None = None
     for part in columns.parts:

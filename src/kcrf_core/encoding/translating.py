@@ -164,7 +164,8 @@ def _same_meaning(a: Feature, b: Feature) -> bool:
 
     def meaning(config: FeatureConfig) -> tuple:
         own = config.columns, config.transform, config.length, config.parts, config.templates, config.vectors
-        return *own, config.lookup, config.width, config.quantile, config.missing, config.scale == "unit"
+        scale = config.scale if config.scale == "unit" or config.by_group else None
+        return *own, config.lookup, config.width, config.quantile, config.missing, scale, config.group
 
     if isinstance(a, TemplateFeature) and isinstance(b, TemplateFeature):
         return True  # strings are what they are, whichever lines made them

@@ -189,8 +189,9 @@ class KernelCRF:
 
     window : arrays only: positions seen from each, such as [-1, 0, 1] or "-1..1". None: "-2..2" where numbers resemble
         those of the positions before and there are positions enough for as many columns, else [0].
-    scale : arrays only: "auto" standardises columns but those of zeros and ones, "standard" all, "none" none; "unit"
-        gives rows the length 1.
+    scale : columns of numbers only: "auto" standardises columns but those of zeros and ones, "standard" all, "none"
+        none; "unit" gives rows the length 1. "sequence" uses mean and spread of each sequence, "group" those of all
+        rows of a data frame with the same value in the column `groups`, which `predict` needs, too.
     missing : arrays only: what NaN becomes: "mean", that of the training data, or "indicator", with one more column for
         each that marks missing values.
     min_count : dictionaries only: attributes that training has less often are left out.
@@ -391,7 +392,7 @@ class KernelCRF:
             for name, given in (("groups", data.groups), ("folds", folds))
         )
         hold_out = HoldOut(together, parts, block)
-        raw, options, source = self._raw_config(form, corpus, data.columns)
+        raw, options, source = self._raw_config(form, corpus, data.columns, data.scaled_by)
         if data.columns is not None and raw.get("features") is None:
             config, _ = configured(raw, options, corpus, source)  # words among the columns: as the command takes them
         else:
@@ -399,7 +400,7 @@ class KernelCRF:
         encoding, dataset = fit_encoding(config, corpus)
         dev = None
         if X_dev is not None:
-            scored = self._labelled(X_dev, y_dev, None, None, sequence, label)
+            scored = self._labelled(X_dev, y_dev, None, groups if isinstance(groups, str) else None, sequence, label)
             dev = encoding.encode(_corpus_for(encoding, scored.X, check_labels(scored.y, scored.X)))
             if (dev.known_labels < 0).all():
                 raise ValueError("X_dev has no position with a known label, one of y, to score by")
@@ -463,6 +464,10 @@ class KernelCRF:
         >>> crf.predict([[[1.0], [0.0]]]), crf.tuning_.yardstick.name
         ([['b', 'a']], 'accuracy')
         """
+        if self.scale == "group" and self.config is None:
+            raise ConfigError(
+                "tune chooses features without scale='group': leave it out, or give 'config' with features"
+            )
         data = self._labelled(X, y, sample_weight, groups, sequence, label)
         form, corpus = _training_corpus(data)
         dev = None
@@ -494,7 +499,10 @@ class KernelCRF:
         groups = self.groups if groups is None else groups
         sequence = self.sequence if sequence is None else sequence
         label = self.label if label is None else label
-        return labelled(X, y, sample_weight, groups, sequence, label, self.unobserved)
+        features: Any = self.config.get("features") or () if isinstance(self.config, Mapping) else ()
+        grouped = [one["group"] for one in features if isinstance(one, Mapping) and one.get("group") is not None]
+        by_groups = self.config is None and self.scale == "group"
+        return labelled(X, y, sample_weight, groups, sequence, label, self.unobserved, None if by_groups else grouped)
 
     @contextmanager
     def _computing(self) -> Iterator[tuple[Observer, Workers]]:
@@ -516,13 +524,17 @@ class KernelCRF:
                 LOGGER.removeHandler(own)
 
     def _raw_config(
-        self, form: str, corpus: Corpus, names: Sequence[str] | None = None
+        self, form: str, corpus: Corpus, names: Sequence[str] | None = None, scaled_by: Sequence[str] = ()
     ) -> tuple[dict[str, Any], dict[str, Any], str]:
-        """Return the configuration for training data, with columns of these names, options, and its name."""
-        params = self.get_params()
+        """Return the configuration for training data, with columns of these names, options, and its name.
+
+        Those of `scaled_by` name groups that numbers are scaled by.
+        """
+        params = self.get_params() | {"group": scaled_by[0] if scaled_by else None}
         columns: int | Sequence[str] | None = names or (corpus.width - 1 if form == COLUMNS else None)
-        numbers = [column.numbers for column in corpus.columns[:-1] if isinstance(column, NumberColumn)]
-        mixed = columns is not None and len(numbers) < corpus.width - 1
+        inputs = [column for at, column in enumerate(corpus.columns[:-1]) if not names or names[at] not in scaled_by]
+        numbers = [column.numbers for column in inputs if isinstance(column, NumberColumn)]
+        mixed = columns is not None and len(numbers) < len(inputs)
         if form == COLUMNS and params["window"] is None and numbers and not mixed:
             params["window"] = window_of_numbers(np.stack(numbers, axis=1), corpus)
         return raw_config(params, columns, list(corpus.vectors), corpus.positions, mixed)
@@ -740,7 +752,7 @@ class KernelCRF:
             found = audit_by_model(self.model_, corpus, threads_of(self.n_jobs))
         else:
             form, corpus = _training_corpus(data)
-            raw, options, source = self._raw_config(form, corpus, data.columns)
+            raw, options, source = self._raw_config(form, corpus, data.columns, data.scaled_by)
             if "features" not in raw and form == COLUMNS and data.columns is None:
                 raw["plain"] = True  # as `fit` takes columns without a configuration
             division = _division(folds, X, seed_of(self.random_state))
@@ -1018,7 +1030,7 @@ def _identifiers(data: LabelledInput, corpus: Corpus) -> Iterator[tuple[str, str
     """Yield inputs of data frames that count rows or name sequences or subjects, with a sentence about each."""
     columns = Columns(corpus)
     for place, name in enumerate((data.columns or ())[:-1]):
-        found = columns.identifier(place)
+        found = None if name in data.scaled_by else columns.identifier(place)
         if found is not None:
             yield name, found
 
@@ -1031,6 +1043,7 @@ def _corpus_for(encoding: Encoding, X: list[Any], y: list[list[Any]] | None = No
             raise ValueError("the model was trained on dictionaries or names, and X is a data frame")
         real = {name for one in encoding.features if isinstance(one, RealFeature) for name in one.config.columns}
         other = {name for one in encoding.features if not isinstance(one, RealFeature) for name in one.config.columns}
+        other |= {one.config.group for one in encoding.features if one.config.group is not None}
         used = real | other
         unused: list[str] = [""] * len(X.frame)  # columns that no feature looks at may be missing
         columns = [X.inputs([name], other)[0] if name in used else unused for name in encoding.columns[:-1]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ class LabelledInput:
     groups: Any = None
     sample_weight: Any = None
     columns: list[str] | None = None  # names of columns of data frames, that of the labels last
+    scaled_by: Sequence[str] = ()  # those among them that name groups to scale numbers by
 
 
 def as_table(X: Any, sequence: ColumnNames | None) -> Any:
@@ -33,9 +35,17 @@ def labelled(
     sequence: ColumnNames | None = None,
     label: str | None = None,
     unobserved: Any = None,
+    scaled_by: Sequence[str] | None = (),
 ) -> LabelledInput:
-    """Return sequences, labels and the like as lists, from columns of a data frame where they are named."""
-    table = as_table(X, sequence)
+    """Return sequences, labels and the like as lists, from columns of a data frame where they are named.
+
+    Numbers are scaled by groups that the columns `scaled_by` name, None for that of `groups`.
+    """
+    table, group = as_table(X, sequence), groups if isinstance(groups, str) else getattr(groups, "name", None)
+    if scaled_by is None:
+        if group is None or not isinstance(table, FrameRows):
+            raise ValueError("scale='group' needs a DataFrame, and groups, which names a column of it: 'subject'")
+        scaled_by = [str(group)]
     if not isinstance(table, FrameRows):
         named = {"sequence": sequence, "label": None if y is not None else label}
         named |= {"groups": groups, "sample_weight": sample_weight}
@@ -63,7 +73,8 @@ def labelled(
             y = table.split(list(y))
     taken += [name for name in (label, groups, sample_weight) if isinstance(name, str)]
     groups, sample_weight = table.of_sequences(groups, "groups"), table.of_sequences(sample_weight, "sample_weight")
-    inputs = [name for name in table.names if name not in taken]
+    inputs = [name for name in table.names if name not in taken or (name in scaled_by and name != label)]
     if not inputs:
         raise ValueError("X has no column but those of sequences, labels, groups and weights")
-    return LabelledInput(table, y, groups, sample_weight, [*inputs, "label" if label is None else str(label)])
+    columns = [*inputs, "label" if label is None else str(label)]
+    return LabelledInput(table, y, groups, sample_weight, columns, scaled_by)

@@ -147,7 +147,8 @@ def raw_config(
         options |= {"missing_indicator": True} if params["missing"] == "indicator" else {}
     elif columns is not None:
         raw |= column_titles(columns)
-        names = raw["columns"][:-1]
+        names = [name for name in raw["columns"][:-1] if name != params["group"]]
+        shape |= {} if params["group"] is None else {"group": params["group"]}
         lacking = {} if params["missing"] is None else {"missing": params["missing"]}
         raw["features"] = [{"name": "x", "columns": names, "type": "real", **shape, **lacking}]
     elif vectors or looked_up:

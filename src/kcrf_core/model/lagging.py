@@ -18,6 +18,7 @@ import numpy as np
 
 from ..chains import Edges, Messages, chain
 from ..corpora import Corpus, concatenate
+from ..encoding import Totals
 from ..errors import ConfigError, DataError, NumericError
 from .decoding import Decoded, Wishes, constrained, scheme_of
 from .model import IMPOSSIBLE, Model
@@ -89,6 +90,7 @@ class LagDecoder:
         self._edges = edges
         self._context: Corpus | None = None  # the last positions that windows may still look at
         self._nothing: Corpus | None = None  # a context of no position
+        self._totals: dict[str, Totals] = {}  # of groups of numbers, by features
         self._open = _Open()
         self._scored: list[_Scored] = []
         self.missing: Counter[str] = Counter()  # values, by features
@@ -98,7 +100,7 @@ class LagDecoder:
 
         The last sequence is complete if `ended`.
         """
-        known = 0
+        known, corpus = 0, self.model.encoding.scaled_online(corpus, self._totals, self.waiting)
         if self._context is not None:
             known = self._context.positions
             if known and corpus.positions:  # the first sequence continues the one of the context

@@ -46,6 +46,7 @@ def from_model(model: Model, corpus: Corpus, workers: Workers, decision: Decisio
     if gold.present == {model.encoding.unobserved}:
         raise DataError(NOT_OBSERVED, corpus.source)
 
+    corpus = model.encoding.scaled_by_group(corpus)
     spans = sequence_chunks(corpus.offsets, ENCODED_AT_ONCE)
     place = readable_place(corpus.columns[:-1])
     words = None if place is None else CodedColumn.of(corpus.columns[place])

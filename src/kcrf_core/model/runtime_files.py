@@ -121,9 +121,11 @@ class _ModelImage(Image):
                 raise unsupported(f"{name} is made of attributes by name")
             numbers = feature if isinstance(feature, RealFeature) and feature.table is None else None
             if numbers is not None and (numbers.is_vector or numbers.indicates or not numbers.plain):
-                how = "vectors beside the text" if numbers.is_vector else f"'{config.transform}'"
+                how = f"'scale: {config.scale}'" if config.transform == "identity" else f"'{config.transform}'"
+                how = f"'scale: {config.scale}'" if config.by_group else how
                 how = "an indicator of missing values" if numbers.indicates else how
-                raise unsupported(f"{name} is made of numbers by {how if numbers.plain else how or config.scale}")
+                how = "vectors beside the text" if numbers.is_vector else how
+                raise unsupported(f"{name} is made of numbers by {how}")
             for line in config.templates:
                 for macro in pieces(line):
                     if isinstance(macro, Macro) and (macro.command != "x" or macro.lower):

@@ -64,6 +64,7 @@ class PoolJudge:
 
     def parts(self, corpus: Corpus) -> list[Judged]:
         """Score the sequences of a corpus, some at a time."""
+        corpus = corpus if self._model is None else self._model.encoding.scaled_by_group(corpus)
         return [self.judged(corpus.span(*span)) for span in sequence_chunks(corpus.offsets, POSITIONS_AT_ONCE)]
 
     def judged(self, corpus: Corpus) -> Judged:
