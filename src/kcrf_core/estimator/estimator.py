@@ -191,7 +191,8 @@ class KernelCRF:
         those of the positions before and there are positions enough for as many columns, else [0].
     scale : columns of numbers only: "auto" standardises columns but those of zeros and ones, "standard" all, "none"
         none; "unit" gives rows the length 1. "sequence" uses mean and spread of each sequence, "group" those of all
-        rows of a data frame with the same value in the column `groups`, which `predict` needs, too.
+        rows of a data frame with the same value in the column `groups`, which `predict` needs, too: see
+        docs/recordings.md.
     missing : arrays only: what NaN becomes: "mean", that of the training data, or "indicator", with one more column for
         each that marks missing values.
     min_count : dictionaries only: attributes that training has less often are left out.
