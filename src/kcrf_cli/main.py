@@ -11,7 +11,9 @@ import errno
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from keyword import iskeyword
 from types import FrameType
@@ -75,6 +77,14 @@ def no_lost_signals() -> Iterator[None]:
         sys.unraisablehook = before
 
 
+def _show_warning(before: Any, message: Warning | str, category: type[Warning], *where: Any) -> None:
+    """Print one line for a warning that is meant for users, unless the command is quiet."""
+    if not issubclass(category, UserWarning):
+        before(message, category, *where)
+    elif not click.get_current_context().params.get("quiet"):
+        say(f"warning: {message}")
+
+
 class _Group(click.Group):
     """Runs a command and turns errors into exit codes. An unexpected error is a bug and shows its traceback."""
 
@@ -106,7 +116,8 @@ class _Group(click.Group):
             signal.signal(signal.SIGTERM, _on_sigterm)
             if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
-        with exit_codes(), no_lost_signals():
+        with exit_codes(), no_lost_signals(), warnings.catch_warnings():
+            warnings.showwarning = partial(_show_warning, warnings.showwarning)
             result = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()

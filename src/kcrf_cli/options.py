@@ -34,6 +34,7 @@ Run = TypeVar("Run")
 
 ARGUMENTS = "kcrf.arguments"  # of the subcommand, as they were typed
 DEFAULT_FOLDS = 5
+EXTENSIBLE = ("kernel", "solver", "format")  # choices that plug-ins add to
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,19 @@ class Command(click.Command):
         super().__init__(name, **more)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        return [*self._options.parameters(), *super().get_params(ctx), _HELP_ALL]
+        return [*self._options.parameters(), _PLUGIN, *super().get_params(ctx), _HELP_ALL]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Load plug-ins first, since their kernels have options, too."""
+        if any(arg.startswith(_PLUGIN.opts[0]) for arg in args):
+            from kcrf_core.system import load_plugin
+
+            ctx.ignore_unknown_options = True
+            given = self.make_parser(ctx).parse_args([*args])[0]
+            ctx.ignore_unknown_options = False
+            for plugin in given.get("plugin", ()):
+                load_plugin(plugin)
+        return super().parse_args(ctx, args)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         text = inspect.cleandoc(self.help or "")
@@ -267,6 +280,17 @@ _HELP_ALL = Option(
 )
 
 
+_PLUGIN = Option(
+    ["--plugin"],
+    section=COMPUTATION.title,
+    help="Load kernels, solvers or formats of your own before anything else: a file (mine.py), or the name of an entry "
+    "point of kcrf.plugins or of a module. A model has only the name of its plug-in. Can be repeated. Default: none.",
+    metavar="FILE|NAME",
+    multiple=True,
+    expose_value=False,
+)
+
+
 def read_options(kind: type[Run], values: dict[str, Any]) -> Run:
     """Make the object of a dataclass of options from the values of a command."""
     return _Group(kind).value(values)
@@ -308,6 +332,13 @@ class NamedChoice(click.Choice):
     def __init__(self, names: str | Callable[[], Iterable[str]], *more: str, case_sensitive: bool = True):
         self._names, self._more = names, more
         super().__init__((), case_sensitive)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            more = " --plugin mine.py adds one of your own." if param and param.name in EXTENSIBLE else ""
+            raise click.BadParameter(error.message + more, ctx, param) from None
 
     @property
     def choices(self) -> tuple[str, ...]:

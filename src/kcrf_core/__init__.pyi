@@ -13,5 +13,5 @@ from .errors import (
 from .estimator import CRF as CRF, KernelCRF as KernelCRF
 from .model import Model as Model
 from .scoring import Evaluation as Evaluation, evaluate as evaluate, metrics as metrics
-from .system import Workers as Workers
+from .system import Workers as Workers, load_plugin as load_plugin
 from .training import Report as Report, train as train

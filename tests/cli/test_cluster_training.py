@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import os
 import pickle
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
 from clusters import loopback_cluster
+from console import steps
 from kcrf_core import KernelCRF
 from kcrf_core.cluster import engines, on_workers
+from kcrf_core.system import PLUGINS
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are others there")
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
 OPTIONS = ("--sigma2", "1", "--max-passes", "8", "--seed", "1")
 COLUMNS = "columns: [word, class, duration, f0, energy, label]"
 EDGES_BY_INPUT = f"""
@@ -188,3 +192,21 @@ class Making:
     def __call__(self, spec):
         self.asked.append(spec)
         return f"made of {spec}"
+
+
+def test_a_plug_in_on_workers(kcrf, engine, data, tmp_path):
+    """They get its text: its folder has a name that they do not know. What has changed replaces it there."""
+    path = tmp_path / "here" / "cauchy.py"
+    path.parent.mkdir()
+    text = next(text for _, name, text in steps(PAGE) if name == "cauchy.py")
+    models = []
+    for more in ("1", "1.5"):
+        path.write_text(text.replace("block += 1\n", f"block += {more}\n"))
+        options = ("--plugin", path, "--kernel", "cauchy", "--size", "30", *OPTIONS)
+        same_model(kcrf, engine, tmp_path, data, *options)
+        for plugin in [*PLUGINS.values()]:
+            plugin.unload()
+        models.append((tmp_path / "other.npz").read_bytes())
+    assert models[0] != models[1]
+    done = kcrf("train", data, *OPTIONS, "--engine", engine, "-q", "-o", tmp_path / "plain.npz")
+    assert done.code == 0, done.err

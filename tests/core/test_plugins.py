@@ -1,99 +1,37 @@
 """What a user can add without touching the program: a kernel, a solver and a file format, each in a module of its own.
 
-Each is written to a file and imported as a plug-in would be, trained and tagged with by the command line and by the
-library, and taken away again; then its models are refused with one clear line.
+Each is written to a file and loaded, trained and tagged with by the command line and by the library, and taken away
+again; then its models are refused with one clear line. `tests/cli/test_plugin_option.py` has the option and workers.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 from click.testing import CliRunner
 
+from console import steps
 from kcrf_cli.main import main
-from kcrf_core import KernelCRF, Model, fit_encoding, parse_config, read_corpus, train
+from kcrf_core import KernelCRF, Model, fit_encoding, load_plugin, parse_config, read_corpus, train
 from kcrf_core.corpora import FORMATS
 from kcrf_core.errors import ConfigError, FileFormatError
 from kcrf_core.kernels import KERNELS, fit_kernel, gram, kernel_from_dict, kernel_settings
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS
 from kcrf_core.scoring import SCHEMES
-from kcrf_core.system import Registry, Workers
+from kcrf_core.system import PLUGINS, Registry, Workers
 from problems import random_inputs
 
-KERNEL = '''
-"""The kernel of Cauchy: (1 + gamma |x - x'|^2)^-power."""
-
-from dataclasses import dataclass
-
-import numpy as np
-
-from kcrf_core.kernels import GAMMA, KERNELS, InnerProductKernel, median_distance, setting
-from kcrf_core.system import Number
-
-
-@dataclass(frozen=True)
-class CauchyKernel(InnerProductKernel):
-    gamma: float = setting(GAMMA)
-    power: float = setting(Number(0, 10, above=True), 1.0, "Power of cauchy. Default: 1.", "P")
-
-    type = "cauchy"
-    normalised = True
-    of_distances = True
-
-    @classmethod
-    def fit(cls, config, inputs, fitting):
-        return cls(config.gamma or 1.0 / median_distance(inputs, fitting.seed), config.power)
-
-    def coefficients(self):
-        return -2 * self.gamma, self.gamma, 0.0  # gamma |x - x'|^2
-
-    def function(self, block, xp):
-        xp.clip(block, 0, None, out=block)
-        block += 1
-        block **= -self.power
-
-    def diagonal(self, inputs):
-        return np.ones(len(inputs))
-
-
-KERNELS.register("cauchy", CauchyKernel)
-'''
-
-SOLVER = '''
-"""Steepest descent: the gradient, and a line search."""
-
-from kcrf_core.objective.solvers import SOLVERS, line_search
-
-
-def descend(objective, theta, now, run):
-    vectors = objective.vectors
-    if now is None:
-        now = run.evaluate(objective, theta)
-    step = None
-    while True:
-        slope = -vectors.dot(now.gradient, now.gradient)
-        first = 1.0 / max(-slope, 1e-300) ** 0.5 if step is None else step
-        before, downhill = theta, vectors.negated(now.gradient)
-        found = line_search(
-            lambda point: run.evaluate(objective, point), theta, now, downhill, slope, vectors, first
-        )
-        if found is None:
-            return
-        theta, now = found
-        moved = vectors.stepped(theta, -1.0, before)
-        step = (vectors.dot(moved, moved) / -slope) ** 0.5
-
-
-SOLVERS.register("steepest", descend)
-'''
-
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
+# Whole plug-ins: a kernel and a solver of the page, and a format.
+EXAMPLES = {name: text for kind, name, text in steps(PAGE) if kind == "file"}
+KERNEL = EXAMPLES["cauchy.py"]
 FORMAT = '''
 """Text with tags: a sentence in each line, as `the/D cat/N`; words alone where there are no tags."""
 
@@ -135,42 +73,35 @@ FORMATS.register(
 '''
 
 
-class Plugin:
-    """A module that registers something, and the way to undo it."""
+class LoadedPlugin:
+    """A file that registers something, loaded, and the way to undo it."""
 
-    def __init__(self, folder, module, text, registry, name):
-        (folder / f"{module}.py").write_text(text)
-        self.folder, self.module, self.registry, self.name = folder, module, registry, name
-
-    def load(self):
-        sys.path.insert(0, str(self.folder))
-        try:
-            importlib.import_module(self.module)
-        finally:
-            sys.path.remove(str(self.folder))
+    def __init__(self, folder, file, text, registry, name):
+        self.path, self.registry, self.name = folder / file, registry, name
+        self.path.write_text(text)
+        self.module = load_plugin(self.path).module
 
     def unload(self):
-        sys.modules.pop(self.module, None)
-        if self.name in self.registry:
-            self.registry.unregister(self.name)
+        for plugin in [*PLUGINS.values()]:
+            plugin.unload()
+        assert self.name not in self.registry and self.module not in sys.modules
 
 
 @pytest.fixture
 def plugin(request, tmp_path_factory):
-    """The plug-in that the module of a test asks for, loaded, and taken away at the end."""
-    made = Plugin(tmp_path_factory.mktemp("plugins"), *request.param)
-    made.load()
+    """The plug-in that a test asks for, loaded, and taken away at the end."""
+    made = LoadedPlugin(tmp_path_factory.mktemp("plugins"), *request.param)
     yield made
     made.unload()
 
 
-def using(module, text, registry, name):
-    return pytest.mark.parametrize("plugin", [(module, text, registry, name)], indirect=True, ids=[name])
+def using(text, registry, name):
+    return pytest.mark.parametrize("plugin", [(f"{name}.py", text, registry, name)], indirect=True, ids=[name])
 
 
-kernel_plugin = using("plugged_kernel", KERNEL, KERNELS, "cauchy")
-solver_plugin = using("plugged_solver", SOLVER, SOLVERS, "steepest")
-format_plugin = using("plugged_format", FORMAT, FORMATS, "slashed")
+kernel_plugin = using(KERNEL, KERNELS, "cauchy")
+solver_plugin = using(EXAMPLES["steepest.py"], SOLVERS, "steepest")
+format_plugin = using(FORMAT, FORMATS, "slashed")
 
 
 @pytest.fixture
@@ -190,7 +121,7 @@ def kcrf(*arguments, stdin=b"", code=0):
 
 def elsewhere(plugin, *arguments):
     """The same in another process, which could find the plug-in but has not imported it."""
-    paths = [str(plugin.folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(plugin.path.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.run(
         [sys.executable, "-m", "kcrf_cli", *map(str, arguments)],
         capture_output=True,
@@ -199,8 +130,10 @@ def elsewhere(plugin, *arguments):
     )
 
 
-def check_refused(plugin, model, data, line):
+def check_refused(plugin, model, data):
     """Without the plug-in: exit 4 and one line, in this process and in another one; and nothing is imported for it."""
+    line = f"the {plugin.registry.what} '{plugin.name}' is not registered here: load its plug-in, '{plugin.path.name}'"
+    line += " (--plugin)"
     plugin.unload()
     done = kcrf("tag", "-m", model, data, code=4)
     assert done.stderr == f"kcrf: {model}: {line}\n"
@@ -239,9 +172,7 @@ def test_a_kernel_by_the_command_line(plugin, accent, tmp_path):
     found = json.loads(kcrf("crossval", accent, *grid, "-q", "-o", "-").stdout)
     assert [setting["setting"] for setting in found["settings"]] == [{"power": 0.5}, {"power": 1}]
 
-    check_refused(
-        plugin, model, accent, "the kernel 'cauchy' is not registered here (import the module that registers it first)"
-    )
+    check_refused(plugin, model, accent)
 
 
 @kernel_plugin
@@ -314,9 +245,7 @@ def test_a_kernel_as_a_part_of_others(plugin, accent, tmp_path):
     model = tmp_path / "model.npz"
     kcrf("train", accent, "-c", tmp_path / "config.yaml", "--sigma2", "1", "-q", "-o", model)
     kcrf("tag", "-m", model, accent)
-    check_refused(
-        plugin, model, accent, "the kernel 'cauchy' is not registered here (import the module that registers it first)"
-    )
+    check_refused(plugin, model, accent)
 
 
 @kernel_plugin
@@ -343,7 +272,7 @@ OLDER = KERNEL.replace("cauchy", "older").replace(
 )
 
 
-@using("older_kernel", OLDER, KERNELS, "older")
+@using(OLDER, KERNELS, "older")
 def test_a_kernel_for_the_cpu_alone(plugin, rng, accent, tmp_path):
     """One that turns inner products into values itself; beside a device, threads do that."""
     inputs = random_inputs(rng, 30, 0, 3)
@@ -425,9 +354,7 @@ def test_a_format_by_the_command_line(plugin, slashed, tmp_path):
     assert scores["accuracy"] == json.loads(kcrf("evaluate", "-m", model, tagged, "--json").stdout)["accuracy"] > 0.7
     assert "text with slashes has one column" in kcrf("evaluate", tmp_path / "found.slashed", code=2).stderr
 
-    check_refused(
-        plugin, model, plain, "the format 'slashed' is not registered here (import the module that registers it first)"
-    )
+    check_refused(plugin, model, plain)
 
 
 @format_plugin

@@ -13,19 +13,20 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import count
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from distributed import Client, Future, KilledWorker, wait
+from distributed import Client, Future, KilledWorker, SchedulerPlugin, WorkerPlugin, wait
 
 from .._version import __version__
 from ..errors import ClusterError
 from ..maps import TOGETHER
 from ..objective import Accumulator, Arguments, Deal, Method, PartitionSource, SomeRows, Source
-from ..system import counted, size_text
+from ..system import PLUGINS, counted, size_text
 from . import TIMEOUTS, on_workers
 from .dealing import DealtBlock, dealt
 from .on_workers import Parcel
@@ -89,6 +90,26 @@ class DaskExecutor:
         self.workers = len(workers)
         threads = counted(sum(each["nthreads"] for each in workers.values()), "thread")
         self._tell(f"cluster: {counted(len(workers), 'worker')} with {threads}")
+
+    @contextmanager
+    def plugins(self) -> Iterator[None]:
+        """Have the plug-ins of this process on the scheduler and on all workers, also on those that come later."""
+        name = f"kcrf-plugins-{self._run}"
+        try:
+            for carrier in (SchedulerPlugin(), WorkerPlugin()) if PLUGINS else ():
+                vars(carrier)["plugins"] = [*PLUGINS.values()]  # which are unpickled and so loaded there
+                self._client.register_plugin(carrier, name)
+        except Exception as error:
+            raise ClusterError(
+                f"the cluster cannot load a plug-in: {_first_line(error)}", settings=["plugin"]
+            ) from None
+        try:
+            yield
+        finally:
+            with suppress(Exception):  # the cluster may be gone
+                if PLUGINS:
+                    self._client.unregister_worker_plugin(name)
+                    self._client.unregister_scheduler_plugin(name)
 
     async def _run_everywhere(self, code: str) -> dict[str, Any]:
         return await self._client.run(eval, code, on_error="return")

@@ -123,6 +123,7 @@ def open_executor(
             ) from None
         executor = DaskExecutor(client, memory, tell, engine.timeout)
         executor.check()
+        stack.enter_context(executor.plugins())
         yield executor
         tell(executor.summary())
 

@@ -18,7 +18,7 @@ from ..kernels import KERNELS, KernelConfig, kernel_settings, kernel_types
 from ..maps import METHODS
 from ..objective.solvers import SOLVERS
 from ..scoring import DECODINGS, METRICS, SCHEMES
-from ..system import AUTO, Automatic, DeclaredSetting, Number, OneOf, Whole, boolean, declared, settings_of
+from ..system import ANOTHER, AUTO, Automatic, DeclaredSetting, Number, OneOf, Whole, boolean, declared, settings_of
 from . import values
 
 STRING_TRANSFORMS = ("identity", "lower", "prefix", "suffix", "shape", "edges", "kind")
@@ -234,7 +234,7 @@ class TrainingConfig:
         heading="Model",
     )
     solver: str = declared(
-        OneOf(SOLVERS),
+        OneOf(SOLVERS, ANOTHER),
         AUTO,
         "Solver; all reach the same optimum. Default: auto, L-BFGS that starts with a part of the pivots; proximal "
         "with `c1`.",
@@ -579,7 +579,7 @@ def plain_kernels() -> list[str]:
 
 # Settings that are no field in `config`: those that all kernels have, and short names for several fields.
 KERNEL = DeclaredSetting(
-    OneOf(plain_kernels),
+    OneOf(plain_kernels, ANOTHER),
     KernelConfig.type,
     "Kernel on the inputs. A configuration can have sums and products of kernels. Default: linear; rbf over numbers "
     "if no column has words.",

@@ -17,7 +17,7 @@ from ..chains import CLIQUES, Edge
 from ..corpora import NUMBER_TRANSFORMS
 from ..errors import ConfigError, suggestion
 from ..kernels import DEEPEST_KERNEL, KERNELS, Kernel, KernelConfig, kernel_settings, kernel_types
-from ..system import AUTO, OneOf, boolean, described, listed, settings_of
+from ..system import ANOTHER, AUTO, OneOf, boolean, described, listed, settings_of
 from . import values
 from .config import (
     BAGS,
@@ -284,7 +284,7 @@ def _parse_term(section: _Section) -> TermConfig:
 
 def _parse_kernel(section: _Section, within: type[Kernel] | None = None, depth: int = 1) -> KernelConfig:
     """Read the kernel of a term, or a part of a composite kernel of the class `within`."""
-    kind = section.get("type", OneOf(kernel_types), KernelConfig.type)
+    kind = section.get("type", OneOf(kernel_types, ANOTHER), KernelConfig.type)
     kernel = KERNELS[kind]
     declared = kernel.settings()
     found = {

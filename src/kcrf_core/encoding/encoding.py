@@ -540,6 +540,7 @@ class Encoding:
     def pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return header entries and arrays; `unpack` makes an equal encoding of them."""
         header: dict[str, Any] = {"format": self.format, "columns": list(self.columns), "features": []}
+        header |= FORMATS.origin(self.format)
         if self.unobserved is not None:
             header["unobserved"] = self.unobserved
         if self.half_known is not None:
@@ -562,7 +563,7 @@ class Encoding:
     def unpack(cls, contents: Contents) -> Encoding:
         header = contents.get("encoding", dict)
         try:
-            format = FORMATS.stored(header.get("format"))
+            format = FORMATS.stored(header.get("format"), header.get("plugin"))
             columns = tuple(header["columns"])
             if format.columns:
                 format.column_places(columns)
@@ -580,7 +581,7 @@ class Encoding:
             labels = tuple(contents.strings("labels"))
             encoding = cls(format.name, columns, labels, features, unobserved, half_known, weight, layout)
         except NotRegistered as error:
-            raise FileFormatError(f"{contents.path}: {error}") from None
+            raise FileFormatError(f"{contents.path}: {error}", settings=error.settings) from None
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, ConfigError) as error:
             raise contents.error(f"the encoding cannot be read ({error!r})") from None
         if not (unobserved is None or (isinstance(unobserved, str) and unobserved not in encoding.labels)):

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, TypeAlias, overload
+from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 
@@ -81,8 +81,10 @@ from ..training import HoldOut, WarmStart, fit_calibration, open_engine, train
 from .auditing import LabelAudit
 from .labelled import LabelledInput, as_table, labelled
 from .parameters import (
+    PluginNames,
     decision_of,
     documented,
+    load_plugins,
     raw_config,
     search_config,
     seed_of,
@@ -243,6 +245,8 @@ class KernelCRF:
     engine : a GPU to train on, by PyTorch: "cuda" or "cuda:1", "torch:cpu" to try it without one; the result is within
         the same certificate. Or a Dask cluster: "tcp://host:8786", or "dask" for one on this machine with a worker for
         each of `n_jobs`; the result is the same. None: threads.
+    plugin : a plug-in with kernels or solvers of your own, or a list of them: a file, as "mine.py", or the name of an
+        entry point or a module. `fit`, `load` and unpickling load it.
     verbose : True logs decisions, 2 every pass, to the logger "kcrf_core", or on stderr without one.
     config : features, terms and training as in a configuration file, instead of the parameters of kernels, chains and
         training; `tune` finds one. None: by the other parameters.
@@ -305,6 +309,7 @@ class KernelCRF:
     random_state: int | np.random.RandomState | np.random.Generator | None = None
     n_jobs: int | None = None
     engine: str | ClusterEngine | DeviceChoice | None = None
+    plugin: PluginNames = None
     verbose: bool | int = False
     config: Mapping[str, object] | None = None
     algorithm: str | None = None
@@ -325,6 +330,11 @@ class KernelCRF:
                 raise ValueError(f"Invalid parameter {name!r} for estimator KernelCRF{suggestion(name, known)}")
             setattr(self, name, value)
         return self
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        if self.plugin is None:
+            return super().__reduce_ex__(protocol)
+        return _restored, (type(self), self.plugin), vars(self)  # the state may have classes of plug-ins
 
     def __repr__(self) -> str:
         default = {item.name: item.default for item in fields(self)}
@@ -496,7 +506,8 @@ class KernelCRF:
     def _labelled(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, sequence: ColumnNames | None, label: str | None
     ) -> LabelledInput:
-        """Return input with its labels, from columns that arguments name, else the parameters."""
+        """Return input with its labels, from columns that arguments name, else the parameters; load plug-ins first."""
+        load_plugins(self.plugin)
         groups = self.groups if groups is None else groups
         sequence = self.sequence if sequence is None else sequence
         label = self.label if label is None else label
@@ -992,11 +1003,13 @@ class KernelCRF:
         self._model().save(path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> KernelCRF:
+    def load(cls, path: str | os.PathLike[str], plugin: PluginNames = None) -> KernelCRF:
         """Return an estimator with the model that `save` or `kcrf train` wrote, and its configuration as `config`."""
+        load_plugins(plugin)
         model = Model.load(path)
         config, stored = (model.info.get(name) for name in ("config", "estimator"))
         out = cls(
+            plugin=plugin,
             config=config if isinstance(config, dict) else None,
             sequence=stored.get("sequence") if isinstance(stored, dict) else None,
         )
@@ -1005,6 +1018,12 @@ class KernelCRF:
 
 
 CRF = KernelCRF  # as sklearn-crfsuite calls its estimator
+
+
+def _restored(kind: type[KernelCRF], plugin: Any) -> KernelCRF:
+    """Return an estimator without its state, which may need the plug-in."""
+    load_plugins(plugin)
+    return kind.__new__(kind)
 
 
 def _names(kind: type) -> tuple[str, ...]:

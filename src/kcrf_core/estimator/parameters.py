@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from inspect import cleandoc
 from textwrap import wrap
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -29,9 +29,10 @@ from ..encoding import NUMBER_KERNEL, kernel_is_open, lookups, number_terms, wit
 from ..errors import ConfigError
 from ..kernels import KERNELS, KernelConfig
 from ..scoring import Decision
-from ..system import AUTO, Number, OneOf, available_threads, settings_of
+from ..system import ANOTHER, AUTO, Number, OneOf, available_threads, load_plugin, settings_of
 
 Estimator = TypeVar("Estimator")
+PluginNames: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
 
 OFF = (False, 0)
 
@@ -123,7 +124,7 @@ def raw_config(
     else:
         known = plain_kernels()
         if kernel not in known:
-            raise ConfigError(f"kernel={kernel!r}: there are {', '.join(known[:-1])} and {known[-1]}")
+            raise ConfigError(f"kernel={kernel!r}: there are {', '.join(known[:-1])} and {known[-1]}; {ANOTHER}")
         if not mixed or params["kernel"] is not None:
             options["kernel"] = kernel
         options |= {name: params[name] for name in KERNELS[kernel].settings() if params.get(name) is not None}
@@ -220,6 +221,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     return list(value) if isinstance(value, (range, tuple)) else value
+
+
+def load_plugins(plugin: PluginNames) -> None:
+    """Load the plug-ins of a parameter: one, several or none."""
+    for one in [plugin] if isinstance(plugin, (str, os.PathLike)) else plugin or ():
+        load_plugin(one)
 
 
 def seed_of(random_state: Any) -> int:

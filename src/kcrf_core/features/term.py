@@ -100,7 +100,7 @@ class StoredTerm:
         try:
             return kernel_from_dict(stored, self.like)
         except FileFormatError as error:
-            raise FileFormatError(f"{self.contents.path}: {error}") from None
+            raise FileFormatError(f"{self.contents.path}: {error}", settings=error.settings) from None
         except (ValueError, TypeError, KeyError, ConfigError):
             name = stored.get("type") if isinstance(stored, dict) else None
             raise self.contents.error(f"'{self.at}' has an unknown kernel, {name!r}") from None

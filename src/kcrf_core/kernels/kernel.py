@@ -37,7 +37,7 @@ DEEPEST_KERNEL = 4  # sums of products of ...
 VALUE_ERROR = 8 * 2.0**-53
 
 # Keys of a kernel that are not settings of its class.
-COMMON_KEYS = ("type", "cosine", "parts", "features", "weight")
+COMMON_KEYS = ("type", "cosine", "parts", "features", "weight", "plugin")
 
 
 def setting(
@@ -115,13 +115,14 @@ class Kernel(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plain dictionary that a file keeps."""
-        return {"type": self.type} | {name: _plain(getattr(self, name)) for name in self._kinds()}
+        own = {"type": self.type, **KERNELS.origin(self.type)}
+        return own | {name: _plain(getattr(self, name)) for name in self._kinds()}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], like: Inputs, depth: int) -> Kernel:
         """Make the kernel of such a dictionary, for inputs of the shape of `like`; a ValueError on anything else."""
         kinds = cls._kinds()
-        if values.keys() != {"type", *kinds}:
+        if values.keys() - {"plugin"} != {"type", *kinds}:
             raise ValueError("not a kernel")
         kernel = cls(**{name: cls._stored(name, values[name], like, depth) for name in kinds})
         reason = kernel.why_not(like)
@@ -171,7 +172,7 @@ def kernel_from_dict(values: Any, like: Inputs, depth: int = 0) -> Kernel:
     """
     if not isinstance(values, dict) or depth > 2 * DEEPEST_KERNEL:  # each with a cosine around it
         raise ValueError("not a kernel")
-    return KERNELS.stored(values.get("type")).from_dict(values, like, depth)
+    return KERNELS.stored(values.get("type"), values.get("plugin")).from_dict(values, like, depth)
 
 
 def kernel_types() -> list[str]:

@@ -154,7 +154,7 @@ def summarise(contents: Contents, stored: Stored, top: int) -> dict[str, Any]:
     if layout := layout_dict(encoding.layout):
         out["layout"] = layout
     about = stored.info if isinstance(stored, Model) else header
-    provenance = {key: about[key] for key in ("digest", "training", "config", "imported") if key in about}
+    provenance = {key: about[key] for key in ("digest", "training", "config", "imported", "plugin") if key in about}
     return out | _KINDS[header["kind"]][1](stored, top) | provenance
 
 

@@ -277,7 +277,9 @@ class _ModelImage(Image):
     # ------------------------------------------------------------------------- terms
 
     def _add_term(self, term: Term) -> None:
-        Y = len(self.model.labels)
+        Y, plugin = len(self.model.labels), term.described()["kernel"].get("plugin")
+        if plugin is not None:
+            raise unsupported(f"term '{term.name}' has a kernel of the plug-in '{plugin['name']}'", "kernel")
         if not isinstance(term, ExplicitTerm | ConjunctionTerm):
             features = [view.feature for view in self.encoding.views(term.features)]
             if any(isinstance(one, RealFeature) and one.table is not None for one in features):

@@ -21,7 +21,7 @@ from ..encoding import Dataset, Encoding, fit_encoding
 from ..errors import ConfigError, DataError, Interrupted, NumericError
 from ..maps import why_not
 from ..scoring import FEW_SEQUENCES, Yardstick
-from ..system import AUTO, Workers
+from ..system import AUTO, PLUGINS, Workers
 from ..training import SEQUENCES, HoldOut, Pieces, Split, Splits, judge, make_splits
 from .journal import Journal, corpus_digest, digest_of
 from .space import PIVOTS, WIDEST_REACH, Candidate, Space
@@ -282,7 +282,8 @@ class CorpusArena:
         if not thorough:
             known = tuple(replace(term, sigma2=term.sigma2 or start.get(term.name)) for term in config.terms)
             config, start = replace(config, terms=known), {}
-        key = digest_of(__version__, self._digests[rung], config.to_dict(), start, thorough, self._yardstick.name)
+        versions = __version__, *(plugin.digest for plugin in PLUGINS.values())
+        key = digest_of(*versions, self._digests[rung], config.to_dict(), start, thorough, self._yardstick.name)
         found = self._known.get(key)
         repeated = found is not None
         if found is None and self._journal is not None:

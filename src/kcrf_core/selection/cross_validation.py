@@ -50,7 +50,7 @@ from ..scoring import (
     evaluate,
     readable_column,
 )
-from ..system import Budget, Whole, Workers, available_threads, offsets_of, piece_rows, sequence_rows
+from ..system import PLUGINS, Budget, Whole, Workers, available_threads, offsets_of, piece_rows, sequence_rows
 from ..training import (
     FEW_WHOLE,
     LEAST_TRAINED,
@@ -432,7 +432,7 @@ def task_key(plan: Plan, data: str, task: Task) -> str:
         pieces = plan.blocks.pieces
         parts.append([pieces.first.tolist(), pieces.last.tolist(), plan.blocks.gap])
     options = plan.settings[task.setting].options  # which may be about features that only the data determines
-    versions = __version__, SCHEMA
+    versions = __version__, SCHEMA, *(plugin.digest for plugin in PLUGINS.values())
     return digest_of(*versions, data, plan.config(task.setting).to_dict(), options, plan.scheme, parts, *costs)
 
 

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Any, TypeVar
 
+from ..system import PLUGINS, Plugin
+
 Item = TypeVar("Item")
 
 _work: Callable[[Any], Any]  # of a process
@@ -23,7 +25,8 @@ _work: Callable[[Any], Any]  # of a process
 def process_pool(count: int, work: Callable[[Any], Any]) -> Iterator[ProcessPoolExecutor]:
     """Yield a pool of up to `count` processes that get `work` once; an error in the block ends them at once."""
     before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (work,))
+    # Plug-ins come first: they are loaded where they are unpickled.
+    pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, ([*PLUGINS.values()], work))
     try:
         yield pool
     except BaseException:
@@ -45,7 +48,7 @@ def submit(pool: ProcessPoolExecutor, tasks: Sequence[Item]) -> dict[Future[Any]
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _begin(work: Callable[[Any], Any]) -> None:
+def _begin(plugins: Sequence[Plugin], work: Callable[[Any], Any]) -> None:
     global _work
     _work = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -19,7 +19,14 @@ from .ragged import (
     shifted_real as shifted_real,
     without_empty as without_empty,
 )
-from .registry import NotRegistered as NotRegistered, Registry as Registry
+from .registry import (
+    ANOTHER as ANOTHER,
+    PLUGINS as PLUGINS,
+    NotRegistered as NotRegistered,
+    Plugin as Plugin,
+    Registry as Registry,
+    load_plugin as load_plugin,
+)
 from .settings import (
     AUTO as AUTO,
     LEAST_TOLERANCE as LEAST_TOLERANCE,

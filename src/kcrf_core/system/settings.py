@@ -106,6 +106,7 @@ class OneOf:
     """A name out of some; those of a registry, or of a function, are looked up when they are needed."""
 
     names: Iterable[str] | Callable[[], Iterable[str]]
+    hint: str = ""  # about names that are not among them
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names() if callable(self.names) else self.names)
@@ -114,7 +115,8 @@ class OneOf:
         choices = tuple(self)
         if value not in choices:
             shown = value if isinstance(value, str) else repr(value)
-            raise ConfigError(f"must be one of {', '.join(choices)}, not '{shown}'{suggestion(shown, choices)}")
+            hint = suggestion(shown, choices) or (f" ({self.hint})" if self.hint else "")
+            raise ConfigError(f"must be one of {', '.join(choices)}, not '{shown}'{hint}")
         return value
 
 

@@ -40,7 +40,7 @@ from ..objective.solvers import (
     moved,
 )
 from ..scoring import DECODINGS, Decision, choose_yardstick, span_bonuses
-from ..system import AUTO, Workers, counted, hand_back
+from ..system import AUTO, PLUGINS, Workers, counted, hand_back
 from .checkpoint import Checkpoint
 from .dev import DevReport, DevSet
 from .growth import Growing, Growth
@@ -325,6 +325,7 @@ class TrainingRun:
         config = replace(self._config, terms=tuple(term for term in self._config.terms if term.name in names))
         reported = report.to_dict()
         info = {"config": config.to_stored(), "digest": self.data_digest(), "training": reported}
+        info |= SOLVERS.origin(config.training.solver)
         return replace(model, info=info), report
 
     def _about(self) -> dict[str, Any]:
@@ -340,6 +341,7 @@ class TrainingRun:
             "init": None if options.start is None else options.start.model.digest,
             "basis": None if self._basis is None else content_digest(*self._basis.pack()),
             "engine": "threads" if device is None else device.backend.name,  # a cluster gives the same bytes
+            **{f"plug-in {one.name}": one.digest for one in PLUGINS.values()},
             "data": self.data_digest(),  # last, since it depends on the encoding
         }
 

@@ -95,8 +95,12 @@ class WarmStart:
 
     def _terms(self) -> dict[str, TermConfig]:
         """Return the terms of the model, as they were configured."""
+        stored = self.model.info.get("config", {})
+        if isinstance(stored, dict) and isinstance(stored.get("training"), dict):
+            others = {key: value for key, value in stored["training"].items() if key != "solver"}
+            stored = {**stored, "training": others}  # the solver may be one of a plug-in, which is not needed
         try:
-            config = parse_config(self.model.info.get("config", {}), self.name)
+            config = parse_config(stored, self.name)
         except ConfigError as error:
             raise FileFormatError(f"{self.name}: its configuration cannot be read ({error})") from None
         return {term.name: term for term in config.terms}
