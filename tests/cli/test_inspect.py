@@ -58,6 +58,34 @@ def test_json_has_it_all(kcrf, model):
     assert "top" not in json.loads(kcrf("inspect", model, "--json", "--top", "0").text)["terms"][0]
 
 
+def test_provenance(kcrf, model, data, tmp_path):
+    """Data, options and version that made a model are shown, and the same ones give the same bytes."""
+    found = json.loads(kcrf("inspect", model, "--json").text)
+    assert found["data"] == {"sequences": 7, "positions": 27} and found["options"] == {}
+    assert found["trained_by"] == found["version"]
+    text = kcrf("inspect", model).text
+    assert f"data: 7 sequences, 27 positions, SHA-256 {found['digest']}\n" in text
+    assert "trained by" not in text and "options:" not in text
+    assert kcrf("featurize", data, "--like", model, "-q", "-o", tmp_path / "again.npz").code == 0
+    assert json.loads(kcrf("inspect", tmp_path / "again.npz", "--json").text)["digest"] == found["digest"]
+    others = []
+    for threads, folder in (1, "here"), (2, "there"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "w.conll").write_text(DATA * 3)
+        others.append(tmp_path / folder / "m.npz")
+        options = ("--init", model, "--prune", "0.01", "--dev", data, "--threads", threads, "-q")
+        assert kcrf("train", tmp_path / folder / "w.conll", *options, "-o", others[-1]).code == 0
+    assert others[0].read_bytes() == others[1].read_bytes()
+    about = json.loads(kcrf("inspect", others[0], "--json").text)
+    assert about["options"] == {"prune": 0.01, "init": Model.load(model).digest, "dev": found["digest"]}
+    assert "prune 0.01" in kcrf("inspect", others[0]).text
+    contents = read_container(model, "model")
+    info = contents.header["info"] | {"version": "0.2.9"}
+    header = contents.header | {"info": info}
+    write_container(tmp_path / "older.npz", "model", header, contents.arrays)
+    assert "\ntrained by kcrf 0.2.9\n" in kcrf("inspect", tmp_path / "older.npz").text
+
+
 def test_dump_greps(kcrf, model):
     lines = [line.split("\t") for line in kcrf("inspect", model, "--dump").text.splitlines()]
     stored = Model.load(model)

@@ -83,8 +83,17 @@ def _head(found: dict[str, Any], path: str) -> str:
     elif isinstance(training, dict):
         settings = ", ".join(f"{key} {_plain(value)}" for key, value in training.items())
         lines.append(f"configured: {shown(settings)}")
+    options = found.get("options")
+    if isinstance(options, dict) and options:
+        lines.append(f"options: {shown(', '.join(f'{key} {_plain(value)}' for key, value in options.items()))}")
+    if found.get("trained_by", found["version"]) != found["version"]:
+        lines.append(f"trained by kcrf {shown(str(found['trained_by']))}")
     if isinstance(found.get("digest"), str):
-        lines.append(f"data: SHA-256 {shown(found['digest'])}")
+        size = ""
+        match found.get("data"):
+            case {"sequences": int(sequences), "positions": int(positions)}:
+                size = f"{counted(sequences, 'sequence')}, {counted(positions, 'position')}, "
+        lines.append(f"data: {size}SHA-256 {shown(found['digest'])}")
     return "\n".join(lines)
 
 

@@ -154,7 +154,10 @@ def summarise(contents: Contents, stored: Stored, top: int) -> dict[str, Any]:
     if layout := layout_dict(encoding.layout):
         out["layout"] = layout
     about = stored.info if isinstance(stored, Model) else header
-    provenance = {key: about[key] for key in ("digest", "training", "config", "imported", "plugin") if key in about}
+    kept = "digest", "data", "options", "training", "config", "imported", "plugin"
+    provenance: dict[str, Any] = {key: about[key] for key in kept if key in about}
+    if isinstance(stored, Model) and "version" in about:
+        provenance["trained_by"] = about["version"]
     return out | _KINDS[header["kind"]][1](stored, top) | provenance
 
 

@@ -295,7 +295,7 @@ class Model:
 
     @property
     def digest(self) -> str:
-        """SHA-256 digest of the file that `save` writes."""
+        """SHA-256 digest of the contents of the file that `save` writes, not of its bytes."""
         return content_digest(*self._pack())
 
     def _pack(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .._version import __version__
 from ..chains import NODE, Clique
 from ..config import GRADIENT, Config, RulesConfig, variance_text
 from ..encoding import Dataset, Encoding, sequence_hashes
@@ -324,22 +325,31 @@ class TrainingRun:
         names = [term.config.name for term in solution.task.terms]
         config = replace(self._config, terms=tuple(term for term in self._config.terms if term.name in names))
         reported = report.to_dict()
-        info = {"config": config.to_stored(), "digest": self.data_digest(), "training": reported}
-        info |= SOLVERS.origin(config.training.solver)
+        data = {name: getattr(self._dataset, name) for name in ("sequences", "positions")}
+        given = {name: value for name, value in self._beside().items() if value not in (None, False, "estimate")}
+        info = {"config": config.to_stored(), "digest": self.data_digest(), "data": data, "options": given}
+        info |= {"version": __version__, "training": reported} | SOLVERS.origin(config.training.solver)
         return replace(model, info=info), report
 
-    def _about(self) -> dict[str, Any]:
-        """Return everything that the bytes of the model depend on, for comparison with a checkpoint."""
-        options, device, wishes = self._options, self._workers.device, self._hold_out
+    def _beside(self) -> dict[str, Any]:
+        """Return options that are not part of the configuration, data and files of kcrf by their digests."""
+        options, wishes = self._options, self._hold_out
         arrays = {"group": wishes.groups, "folds_file": wishes.folds}
         return {
-            **self._config.to_dict(),
             **{name: getattr(options, name) for name in ("certify", "select_terms", "prune")},
             **{key: None if own is None else content_digest({}, {"": own}) for key, own in arrays.items()},
             "block": wishes.block,
             "dev": None if options.dev is None else digest(options.dev),
             "init": None if options.start is None else options.start.model.digest,
             "basis": None if self._basis is None else content_digest(*self._basis.pack()),
+        }
+
+    def _about(self) -> dict[str, Any]:
+        """Return everything that the bytes of the model depend on, for comparison with a checkpoint."""
+        device = self._workers.device
+        return {
+            **self._config.to_dict(),
+            **self._beside(),
             "engine": "threads" if device is None else device.backend.name,  # a cluster gives the same bytes
             **{f"plug-in {one.name}": one.digest for one in PLUGINS.values()},
             "data": self.data_digest(),  # last, since it depends on the encoding
