@@ -136,6 +136,17 @@ def test_verbose_says_it_in_lines(kcrf, command):
     assert "\r\x1b[K" not in seen and "trainings: 1" not in seen
 
 
+def test_points_that_the_proof_checks_are_named(kcrf, sample_data, tmp_path):
+    """P rises at the end because earlier points are evaluated again, and these lines say so."""
+    done = kcrf("train", sample_data / "addresses.conll", "--sigma2", "1", "-v", "-o", tmp_path / "m.npz")
+    passes = [line for line in done.err.splitlines() if line.startswith("  training: pass ")]
+    checked = [line.endswith(", a point checked again") for line in passes]
+    assert any(checked) and checked == sorted(checked), passes
+    values = [float(line.split(", P ")[1].split(",")[0]) for line in passes]
+    for value, again in zip(values, checked, strict=True):
+        assert not again or any(abs(value - old) < 1e-4 * old for old in values[: checked.index(True)])
+
+
 def test_quiet_and_verbose_contradict_each_other(kcrf, command):
     for flags in (["-q", "-v"], ["-v", "-q"]):
         done = kcrf(*command, *flags)

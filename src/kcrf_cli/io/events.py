@@ -67,7 +67,7 @@ class ProgressMessages(Observer):
         """Show a pass. Of a stage whose steps are not counted, the gap says how much of the way to its end is done."""
         stage, share = self._stage, self._stage.share
         gap = f"{event.gap:.2g}" if event.gap < 10 else "-"
-        state = f"pass {event.passes}, P {event.value:.6g}, gap {gap}"
+        state = f"pass {event.passes}, P {event.value:.6g}, gap {gap}" + ", a point checked again" * event.proof
         if self._verbose:
             say(f"  {', '.join(filter(None, [stage.name, stage.step]))}: {state}")
         elif share is None:

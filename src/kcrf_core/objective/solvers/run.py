@@ -41,6 +41,7 @@ class Progress:
     theta: Vector | None = None  # where P is the smallest so far, and None elsewhere
     gradient: Vector | None = None  # of P there, without an L1 penalty
     tolerance: float = 0.0  # the gap at which the run is to end
+    proof: bool = False  # an earlier point, evaluated again in double precision
 
 
 class Stop(Exception):
@@ -215,7 +216,7 @@ class Run:
         for point in objective.evaluate_all(thetas):
             self.passes += 1
             self.work += 1
-            self._report(point.value)
+            self._report(point.value, proof=True)
             yield point
 
     def _keep(self, value: float, theta: Vector, point: Point | None) -> None:
@@ -225,10 +226,12 @@ class Run:
         else:
             self._report(value)
 
-    def _report(self, value: float, theta: Vector | None = None, gradient: Vector | None = None) -> None:
+    def _report(
+        self, value: float, theta: Vector | None = None, gradient: Vector | None = None, proof: bool = False
+    ) -> None:
         if self.observe is not None:
             state = value, self._certificate.gap(), self._certificate.lower, self.products, self.work
-            self.observe(Progress(self.passes, *state, theta, gradient, self._aim()))
+            self.observe(Progress(self.passes, *state, theta, gradient, self._aim(), proof))
 
 
 def until_stopped(
