@@ -916,6 +916,27 @@ EACH_WIDTH static int score(kcrf_tagger *tagger, const struct input *in, size_t 
     return KCRF_OK;
 }
 
+/* The first table of a column is that of values as they are, if there is one. Words of lexicons are not those of training. */
+int kcrf_knows(const kcrf_model *model, size_t column, kcrf_text value)
+{
+    kcrf_text table = {model->at[UNICODE], model->count[UNICODE]};
+    const struct family *own = NULL, *all = model->families, *end = all + model->count[FAMILIES];
+    uint32_t kind = kcrf_takes_attributes(model) ? BAG : VALUE;
+    for (const struct family *one = all; one < end && !own; one++) {
+        bool fits = one->kind == kind && (kind == BAG || one->column == column) && one->missing == NONE;
+        for (const struct family *other = all; other < end && fits; other++)
+            fits = other->kind != LEXICON || !other->parts || model->parts[other->first_part].family != (size_t)(one - all);
+        own = fits ? one : NULL;
+    }
+    if (!own)
+        return -1;
+    struct room room = {NULL, 0};
+    const char *text = kcrf_transformed(&room, table, own->transform, own->length, value.text, &value.size);
+    int known = !text ? -1 : find_text(model, own, text, value.size, kcrf_hash(text, value.size)) != NONE;
+    free(room.memory);
+    return known;
+}
+
 /* ---------------------------------------------------------------------------------------------------- sequences */
 
 kcrf_tagger *kcrf_tagger_new(const kcrf_model *model)

@@ -66,6 +66,10 @@ size_t kcrf_column_count(const kcrf_model *model);  /* of input, without the lab
 kcrf_text kcrf_column_name(const kcrf_model *model, size_t column);
 int kcrf_column_used(const kcrf_model *model, size_t column); /* other columns may be anything */
 
+/* 1 if training had this value of a column, or this attribute of any column; 0 if it did not, or too rarely for a weight;
+   -1 if the model has no table of the column's values: numbers, and columns of templates or lexicons alone. */
+int kcrf_knows(const kcrf_model *model, size_t column, kcrf_text value);
+
 kcrf_tagger *kcrf_tagger_new(const kcrf_model *model); /* NULL: no memory */
 void kcrf_tagger_free(kcrf_tagger *tagger);
 const kcrf_error *kcrf_tagger_error(const kcrf_tagger *tagger); /* of the last call that failed */

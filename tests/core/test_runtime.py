@@ -630,8 +630,10 @@ def test_damaged_files_are_used_without_harm(name):
     rows = rows_of(model, corpus, 0, int(corpus.offsets[3]))
     for _ in range(60):
         try:
-            tagger = RuntimeTagger(RuntimeModel(damaged(data, rng)))
+            opened_model = RuntimeModel(damaged(data, rng))
+            tagger = RuntimeTagger(opened_model)
             opened += 1
+            opened_model.unseen(rows)
             tagger.set_columns(rows)
             tagger.labels()
             tagger.marginals()
@@ -718,6 +720,48 @@ def test_numbers_do_not_depend_on_the_locale(tmp_path, monkeypatch):
     finally:
         monkeypatch.delenv("LOCPATH")
         locale.setlocale(locale.LC_ALL, before)
+
+
+@pytest.mark.parametrize(
+    "name", ["words", "conjunctions", "far parts", "templates", "numbers", "lexicon", "attributes"]
+)
+def test_values_that_training_did_not_have_are_counted(name):
+    """Columns with a feature of their values and attributes are looked up; numbers, templates and lexicons are not."""
+    model, corpus = random_model(name)
+    known: dict[object, set[str]] = {}
+    for feature in model.encoding.features:
+        config = feature.config
+        if name == "attributes":
+            known[None] = set(feature.vocabulary.values)
+        elif (config.type, config.transform, config.lookup, config.parts) == ("categorical", "identity", None, ()):
+            known.setdefault(feature.column, set(feature.vocabulary.values))
+    assert known
+    own, totals = RuntimeModel(runtime_image(model)), np.zeros(2, int)
+    for first, last in pairwise(corpus.offsets.tolist()):
+        rows = rows_of(model, corpus, first, last)
+        if name == "attributes":
+            looked = [(value, known[None]) for row in rows for value in row]
+        else:
+            looked = [(row[c], values) for row in rows for c, values in known.items()]
+        wanted = sum(value not in values for value, values in looked), len(looked)
+        assert own.unseen(rows) == wanted
+        totals += wanted
+    assert totals[0] < totals[1] and (totals[0] > 0 or name in ("templates", "lexicon", "attributes"))
+    assert own.unseen([]) == (0, 0)
+    if name == "attributes":
+        assert own.unseen([{"never": 1.0}, ["never", *list(known[None])[:2]]]) == (2, 4)
+
+
+def test_lower_case_alone_counts_as_it_is_looked_up():
+    training = corpus_of(text(0, 9, 2, ["The", "Straße"]))
+    config = {"features": [{"name": "low", "column": "c0", "transform": "lower", "window": [0]}], "separator": "\t"}
+    encoding, _ = fit_encoding(parse_config(config), training)
+    term = ExplicitTerm("node", "node", ("low",), SparseWeights.of(np.ones((2, 1))))
+    edges = Edges(np.zeros((2, 2)), np.zeros(2), np.zeros(2), None)
+    model = RuntimeModel(runtime_image(Model(encoding, (term,), edges)))
+    assert model.unseen([["THE", "A", "1"], ["STRASSE", "A", "1"], ["straße", "A", "1"]]) == (1, 3)
+    with pytest.raises(TypeError):
+        model.unseen([["the", "A", 1]])
 
 
 def test_mistakes_of_callers_are_errors():

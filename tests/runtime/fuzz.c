@@ -141,6 +141,7 @@ static unsigned label(const kcrf_model *model, const char *text, size_t size)
                     value = hostile();
                     odd = true;
                 }
+                (void)kcrf_knows(model, c, value);
                 if (kcrf_takes_attributes(model)) {
                     attributes[count].name = value;
                     attributes[count++].value = 1.0 + (double)c;

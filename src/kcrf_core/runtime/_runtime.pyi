@@ -13,6 +13,7 @@ class ItemRows:
 class RuntimeModel:
     labels: tuple[str, ...]
     def __init__(self, data: bytes | np.ndarray) -> None: ...
+    def unseen(self, rows: Sequence[Sequence[str]] | Iterable[Any]) -> tuple[int, int]: ...
     def label_cells(
         self,
         data: bytes | np.ndarray,

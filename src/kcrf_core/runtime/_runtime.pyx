@@ -44,6 +44,7 @@ cdef extern from "kcrf_runtime.h" nogil:
     int kcrf_takes_attributes(const kcrf_model* model)
     size_t kcrf_label_count(const kcrf_model* model)
     size_t kcrf_column_count(const kcrf_model* model)
+    int kcrf_knows(const kcrf_model* model, size_t column, kcrf_text value)
     kcrf_text kcrf_label_name(const kcrf_model* model, size_t label)
     kcrf_tagger* kcrf_tagger_new(const kcrf_model* model)
     void kcrf_tagger_free(kcrf_tagger* tagger)
@@ -441,6 +442,28 @@ cdef class RuntimeModel:
 
     def __dealloc__(self):
         kcrf_close(self.model)
+
+    def unseen(self, rows):
+        """Return the number of values of columns, or attributes, that training did not have, and of those looked up."""
+        cdef Py_ssize_t size, unseen = 0, total = 0
+        cdef size_t k
+        cdef int known
+        cdef kcrf_text value
+        cdef ItemRows items
+        cdef str text
+        if kcrf_takes_attributes(self.model):
+            items = ItemRows(rows)
+            for k in range(items.count):
+                known = kcrf_knows(self.model, 0, items.entries[k].name)
+                unseen, total = unseen + (known == 0), total + (known >= 0)
+            return unseen, total
+        for row in rows:
+            for k, text in enumerate(row):
+                value.text = utf8_of(text, &size)
+                value.size = size
+                known = kcrf_knows(self.model, k, value)
+                unseen, total = unseen + (known == 0), total + (known >= 0)
+        return unseen, total
 
     cdef RuntimeTagger borrowed(self):
         return self.idle.pop() if self.idle else RuntimeTagger(self)
