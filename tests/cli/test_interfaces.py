@@ -7,10 +7,8 @@ import fnmatch
 import functools
 import html
 import http.server
-import io
 import json
 import re
-import runpy
 import shutil
 import subprocess
 import sys
@@ -335,34 +333,3 @@ def test_source_distribution_has_the_library():
     }
     assert found == {path.name for path in files}
     assert {"kcrf_runtime.h", "internal.h", "model.c", "tag.c", "kcrf.mjs", "browser.html", "tag.rs"} <= found
-
-
-def test_server(kcrf, trained, first_accents, tmp_path, monkeypatch):
-    """The example of a web service answers with the labels of `kcrf tag`, and refuses what is no sequence."""
-    kcrf("export", trained, "-o", tmp_path / "model.kcrf", "--quantize", "none")
-    data = first_accents(1)
-    lines = [line.split("\t") for line in kcrf("tag", "-m", trained, data).text.splitlines() if line]
-    monkeypatch.setenv("KCRF_MODEL", str(tmp_path / "model.kcrf"))
-    application = runpy.run_path(str(ROOT / "examples" / "server.py"), run_name="server")["application"]
-
-    def post(body: object) -> tuple[str, dict]:
-        sent, begun = json.dumps(body).encode(), []
-        environ = {"CONTENT_LENGTH": str(len(sent)), "wsgi.input": io.BytesIO(sent)}
-        answer = b"".join(application(environ, lambda status, headers: begun.append(status)))
-        return begun[0], json.loads(answer)
-
-    status, found = post({"rows": [line[:5] for line in lines]})
-    assert status == "200 OK" and found["labels"] == [line[-1] for line in lines]
-    assert all(0 < p <= 1 for p in found["probabilities"]) and len(found["probabilities"]) == len(lines)
-    assert post({"rows": []}) == ("200 OK", {"labels": [], "probabilities": []})
-    for wrong in (
-        {"rows": [["but"]]},
-        {"rows": 3},
-        [1],
-        {},
-        {"rows": [["but", "C", "high", "1", "1"]]},
-        {"rows": [[1] * 5]},
-    ):
-        status, found = post(wrong)
-        assert status == "400 Bad Request" and found["error"], wrong
-    assert post({"rows": [["but"]]})[1]["error"] == "ValueError: 1 columns, expected 5"
