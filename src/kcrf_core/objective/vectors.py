@@ -28,9 +28,9 @@ LEAST_BYTES = 1 << 20  # smaller arrays come from memory that the process has al
 SHORTEST_SLICE, LONGEST_SLICE = 1 << 10, 1 << 15  # values
 SLICES = 64  # wanted: they share out evenly among up to 16 threads
 PIECE, PIECES_AT_ONCE = 1 << 15, 1 << 7  # columns of pairs that are multiplied, and widened to double precision
-# Of longer vectors, pairs in single precision are kept as the upper halves of their numbers, eight bits and an exponent:
-# passes to a gap of 1e-3 with whole numbers and with halves are 149 and 146 (GROBID's header, 25 documents), 55 and 55, 100
-# and 105 (an eighth of CoNLL-2000, sigma^2 1 and 100).
+# Pairs of longer vectors are kept as the upper halves of single numbers, eight bits and an exponent: passes to a gap of
+# 1e-3 with whole numbers and with halves are 149 and 146 (GROBID's header, 25 documents), 55 and 55, 100 and 105 (an
+# eighth of CoNLL-2000, sigma^2 1 and 100).
 LONGEST_WHOLE = 1 << 20
 VALUES_PER_TASK = 1 << 15  # of all vectors together: with fewer it takes longer to hand a task over than to do it
 
