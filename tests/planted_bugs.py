@@ -230,8 +230,8 @@ BUGS = [
     ),
     Bug(
         "kcrf_core/objective/solvers/working_set.py",
-        "self._active_gram[:k, :k] += self._grams(rows, signed)",
-        "self._active_gram[:k, :k] += self._grams(rows, rows)",
+        "self.active_gram[:k, :k] += self._grams(rows, signed)",
+        "self.active_gram[:k, :k] += self._grams(rows, rows)",
         "core/test_working_set.py",
     ),
     Bug(

@@ -174,7 +174,7 @@ def test_products_with_pairs_are_those_of_numpy(rng, size, dtype, halved, rows, 
         np.testing.assert_allclose(pairs.step(0), S[0], **kept)
         np.testing.assert_allclose(pairs.change(rows - 1), Y[-1], **kept)
         if halved:
-            assert pairs._steps.nbytes == 2 * (rows + 2) * size
+            assert not np.any(pairs.step(0).astype(np.float32).view(np.uint32) & 0xFFFF)
             S, Y = (np.stack([of(slot) for slot in range(rows)]).astype(float) for of in (pairs.step, pairs.change))
         g = gradients[-1]
         np.testing.assert_allclose(found, np.stack([S @ Y[-1], S @ g], axis=1), **close)

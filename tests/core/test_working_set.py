@@ -75,9 +75,9 @@ def compare(working, reference, diagonal, rng, thresholds):
         np.testing.assert_allclose(point, expected, rtol=0, atol=1e-8)
         added = least @ (np.abs(point) - np.abs(theta))
         np.testing.assert_allclose(change, slope @ (point - theta) + added, rtol=1e-8)
-        rows = working._rows[working._active]
+        rows = working.rows[working.active]
         k = rows.shape[1]
-        np.testing.assert_allclose(working._active_gram[:k, :k], rows.T @ rows, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(working.active_gram[:k, :k], rows.T @ rows, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))

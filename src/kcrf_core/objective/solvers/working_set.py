@@ -58,8 +58,8 @@ class WorkingSet:
         self._room: np.ndarray = np.empty((0, 2 * MOST_PAIRS), dtype=dtype)
         self._order: list[int] = []  # slots of pairs, the oldest first
         self._gram = np.zeros((0, 0))  # [2 K, 2 K] products of the columns of `_room`
-        self._active = np.empty(0, dtype=bool)  # [w] A
-        self._active_gram = np.zeros((0, 0))  # [2 K, 2 K] over A alone
+        self.active = np.empty(0, dtype=bool)  # [w] A
+        self.active_gram = np.zeros((0, 0))  # [2 K, 2 K] over A alone
         self.length = 0.0  # l; zero: nothing is known yet
 
     def __len__(self) -> int:
@@ -70,7 +70,7 @@ class WorkingSet:
         return len(self._order)
 
     @property
-    def _rows(self) -> np.ndarray:
+    def rows(self) -> np.ndarray:
         return self._room[: len(self), : 2 * self._slots]
 
     @property
@@ -96,7 +96,7 @@ class WorkingSet:
         self._member[columns] = True
         self.columns = np.concatenate([self.columns, columns])
         self._root = np.concatenate([self._root, np.sqrt(curvature)])
-        self._active = np.concatenate([self._active, np.zeros(len(columns), dtype=bool)])
+        self.active = np.concatenate([self.active, np.zeros(len(columns), dtype=bool)])
         if after > len(self._room):
             self._make_room(self._room[:before], after)
         self._room[before:after] = 0.0
@@ -106,10 +106,10 @@ class WorkingSet:
         most = max(int(np.clip(PAIR_VALUES // max(size, 1), FEWEST_PAIRS, MOST_PAIRS)), self._slots)
         self._room = np.empty((size + int(SPARE * size), 2 * most), dtype=rows.dtype)
         self._room[: len(rows), : 2 * self._slots] = rows[:, : 2 * self._slots]
-        grams = self._gram, self._active_gram
-        self._gram, self._active_gram = np.zeros((2, 2 * most, 2 * most))
+        grams = self._gram, self.active_gram
+        self._gram, self.active_gram = np.zeros((2, 2 * most, 2 * most))
         some = slice(0, 2 * self._slots)
-        self._gram[some, some], self._active_gram[some, some] = (gram[some, some] for gram in grams)
+        self._gram[some, some], self.active_gram[some, some] = (gram[some, some] for gram in grams)
 
     def leave(self, stale: np.ndarray) -> None:
         """Drop parameters [w] that are zero and want to stay so, once they are many."""
@@ -117,22 +117,22 @@ class WorkingSet:
             return
         self._member[self.columns[stale]] = False
         rows = self._room[: len(self)][~stale]
-        self.columns, self._root, self._active = (each[~stale] for each in (self.columns, self._root, self._active))
+        self.columns, self._root, self.active = (each[~stale] for each in (self.columns, self._root, self.active))
         self._make_room(rows, len(self))
         self._count_again()
 
     def rescale(self, curvature: np.ndarray) -> None:
         """Take another b [w], and keep the pairs."""
         ratio, self._root = np.sqrt(curvature) / self._root, np.sqrt(curvature)
-        self._rows[:, 0::2] *= ratio[:, None]
-        self._rows[:, 1::2] /= ratio[:, None]
+        self.rows[:, 0::2] *= ratio[:, None]
+        self.rows[:, 1::2] /= ratio[:, None]
         self._count_again()
 
     def _count_again(self) -> None:
         """Compute all sums anew, and forget pairs along which P seems not to curve upwards any longer."""
         k = 2 * self._slots
-        self._gram[:k, :k] = self._grams(self._rows, self._rows)
-        self._active[:], self._active_gram[:] = False, 0.0
+        self._gram[:k, :k] = self._grams(self.rows, self.rows)
+        self.active[:], self.active_gram[:] = False, 0.0
         self._order = [slot for slot in self._order if self._gram[2 * slot, 2 * slot + 1] > 0]
         self._take_length()
 
@@ -156,8 +156,8 @@ class WorkingSet:
         self._order.append(slot)
         where, k = slice(2 * slot, 2 * slot + 2), 2 * self._slots
         self._room[: len(self), where] = pair
-        products = self._grams(self._rows, np.concatenate([pair, pair * self._active[:, None]], axis=1))
-        for gram, own in ((self._gram, products[:, :2]), (self._active_gram, products[:, 2:])):
+        products = self._grams(self.rows, np.concatenate([pair, pair * self.active[:, None]], axis=1))
+        for gram, own in ((self._gram, products[:, :2]), (self.active_gram, products[:, 2:])):
             gram[:k, where], gram[where, :k] = own, own.T
         self._take_length()
 
@@ -166,7 +166,7 @@ class WorkingSet:
     ) -> tuple[np.ndarray, float]:
         """Return the minimiser of the model around theta [w], and <g, d> with what the step d adds to the penalty."""
         columns = np.array([2 * slot + y for y in (0, 1) for slot in self._order], dtype=np.int64)
-        k, rows = self.pairs, self._rows
+        k, rows = self.pairs, self.rows
         factors = np.repeat([length, 1.0], k)  # W is the columns of the pairs times these
         inverse = self._inverse_middle(length)
         start, slope, thresholds = theta * self._root, slope / self._root, thresholds / self._root
@@ -198,7 +198,7 @@ class WorkingSet:
                 shares = (shares + best[1]) / 2
                 continue
             self._activate(point != 0)
-            curved = self._active_gram[np.ix_(columns, columns)] * np.outer(factors, factors) / length
+            curved = self.active_gram[np.ix_(columns, columns)] * np.outer(factors, factors) / length
             shares = shares + np.linalg.solve(inverse - curved, met - inverse @ shares)
         return best[2], best[3]
 
@@ -211,11 +211,11 @@ class WorkingSet:
 
     def _activate(self, active: np.ndarray) -> None:
         """Change the sums over A to those over another set of parameters."""
-        changed, k = np.flatnonzero(active != self._active), 2 * self._slots
+        changed, k = np.flatnonzero(active != self.active), 2 * self._slots
         if 2 * len(changed) > active.sum():
-            self._active_gram[:] = 0.0
+            self.active_gram[:] = 0.0
             changed = np.flatnonzero(active)
-        rows = self._rows[changed]
+        rows = self.rows[changed]
         signed = np.where(active[changed], 1, -1).astype(rows.dtype)[:, None] * rows
-        self._active_gram[:k, :k] += self._grams(rows, signed)
-        self._active = active
+        self.active_gram[:k, :k] += self._grams(rows, signed)
+        self.active = active
