@@ -464,7 +464,9 @@ def test_quantized_weights_are_near():
 
 def test_a_model_that_is_not_supported_is_refused_by_name():
     model, _ = random_model("words")
-    pivots = KernelTerm("similar", "node", ("c0",), PolynomialKernel(2, 1.0, 1.0, 1.0), *[None] * (len(fields(KernelTerm)) - 4))
+    pivots = KernelTerm(
+        "similar", "node", ("c0",), PolynomialKernel(2, 1.0, 1.0, 1.0), *[None] * (len(fields(KernelTerm)) - 4)
+    )
     with pytest.raises(ConfigError, match="term 'similar' has pivots"):
         runtime_image(replace(model, terms=(pivots,)))
     cosine = replace(model.terms[0], cosine=True)
