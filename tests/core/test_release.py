@@ -186,6 +186,14 @@ def test_equations_of_the_site_keep_their_numbers():
     assert not re.search(r"^ {2,3}\S.*\n\n {4,}", page, re.MULTILINE)
 
 
+def test_options_of_the_site_are_not_broken_at_hyphens():
+    on_page_content = runpy.run_path(str(ROOT / "site/hooks.py"))["on_page_content"]
+    page = "<code>train --c2 1 -o a-b</code> <pre><code>--c2</code></pre> <code>2..-1</code>"
+    shown = "<code>train {} 1 {} a-b</code> <pre><code>--c2</code></pre> <code>2..-1</code>"
+    options = ('<span class="option">--c2</span>', '<span class="option">-o</span>')
+    assert on_page_content(page, page=None) == shown.format(*options)
+
+
 def test_docstrings_become_markdown(monkeypatch):
     monkeypatch.setitem(sys.modules, "griffe", SimpleNamespace(Extension=object, Object=object))
     as_markdown = runpy.run_path(str(ROOT / "site/docstrings.py"))["as_markdown"]
