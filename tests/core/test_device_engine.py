@@ -19,7 +19,8 @@ from kcrf_core.device.device_vectors import DeviceVectors
 from kcrf_core.errors import DeviceError
 from kcrf_core.maps import PivotHead
 from kcrf_core.objective import HostVectors, Objective, Partition
-from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run
+from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, initial_inverse, lbfgs
+from kcrf_core.objective.solvers.initial_inverse import current_curvature as curvature
 from kcrf_core.system import Backend
 from kcrf_core.training import open_engine
 from problems import on_threads
@@ -115,6 +116,26 @@ def test_every_solver_ends_at_a_certificate(name, rng, workers, device):
     assert found.reason == expected.reason == CERTIFIED
     assert found.lower <= expected.value and expected.lower <= found.value
     assert not isinstance(found.theta, np.ndarray) or device.backend.name == "numpy"
+
+
+@pytest.mark.parametrize("kind", ["linear", "kept", "merged"])
+def test_the_diagonal_is_renewed_as_on_threads(kind, rng, workers, device, monkeypatch):
+    monkeypatch.setattr(lbfgs, "FIRST_RENEWAL", 4)
+    threads, other = (
+        Objective(each.engine, 100.0 * each.sigma2) for each in both(kind, rng, workers, device, np.float32)
+    )
+    passes = []
+    for objective in (threads, other):
+        points = []
+        run = Run(1e-3, 500)
+        monkeypatch.setattr(
+            initial_inverse, "current_curvature", lambda *given, own=points: own.append(given) or curvature(*given)
+        )
+        found = SOLVERS["lbfgs"](objective, objective.vectors.zeros(), run)
+        assert found.reason == CERTIFIED
+        assert len(points) >= 2
+        passes.append(found.passes)
+    assert abs(passes[0] - passes[1]) <= 2
 
 
 def test_an_l1_penalty_finds_the_same_optimum(rng, workers, device):

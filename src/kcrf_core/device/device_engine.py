@@ -239,7 +239,6 @@ class DeviceEngine(Engine):
     """An engine whose one partition is on a device."""
 
     lasting = True
-    cheap_blocks = False  # they are computed by threads
 
     def inverse_power(self, matrix: np.ndarray, shift: float, power: float) -> np.ndarray:
         m, backend = len(matrix), self.handles[0].backend

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial, reduce
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -38,8 +38,6 @@ def spread_rows(problem: Problem, most: int) -> np.ndarray:
 
 class Engine:
     """Partitions of one problem, called by an executor, and vectors like theta."""
-
-    cheap_blocks: ClassVar[bool] = True  # False if blocks of the Hessian take far longer than a pass
 
     def __init__(
         self,

@@ -86,7 +86,7 @@ class InitialInverse:
         # True if it depends on the point. Pivots have no such diagonal, and pairs of labels take too much memory. Fits
         # that choices are made by do the same on all engines.
         nodes = all(objective.terms[j].clique.axes == 1 and not objective.terms[j].nested for j in objective.mapped)
-        self._looks = nodes and not self._real and objective.engine.cheap_blocks and run.proves
+        self._looks = nodes and not self._real and run.proves
         self.moves = bool(self._real) or self._looks
 
     def at(self, theta: Vector) -> Diagonal | Preconditioner:
