@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +22,7 @@ from kcrf_core.scoring import choose_yardstick, median_run
 from kcrf_core.system import Workers, piece_rows
 from kcrf_core.training import HoldOut, blocks_of, judge, make_splits, problem_of, train
 from kcrf_core.training.prior_search import preferred
-from kcrf_core.training.task import Minimiser
+from kcrf_core.training.task import Minimiser, TrainingTask
 from listening import Recorder
 from problems import on_threads, random_inputs
 
@@ -323,6 +325,27 @@ def test_folds_that_are_given_do_not_end_the_search_after_one_setting(workers, m
     encoding, dataset = fit_encoding(config, rare_spans())
     splits = make_splits(problem_of(encoding, dataset), seed=0, folds=5)
     assert len(judge(encoding, dataset, config, splits=splits, workers=workers).tried) > 1
+
+
+def test_the_data_of_a_search_go_with_it(workers, monkeypatch):
+    """The final fit, which comes next, needs the memory; nothing waits for the collector of cycles."""
+    parts, in_double = [], TrainingTask.in_double
+
+    def watched(task):
+        part = in_double(task)
+        parts.append(weakref.ref(part))
+        return part
+
+    monkeypatch.setattr(TrainingTask, "in_double", watched)
+    config = parse_config({"window": [0]})
+    encoding, dataset = fit_encoding(config, rare_spans())
+    splits = make_splits(problem_of(encoding, dataset), seed=0, folds=2)
+    gc.disable()
+    try:
+        judge(encoding, dataset, config, splits=splits, workers=workers, together=True)
+        assert [part() for part in parts] == [None] * 4  # to fit to, and to hold out, of two folds
+    finally:
+        gc.enable()
 
 
 def test_a_bonus_finds_spans_that_probabilities_are_careful_about(workers):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -12,6 +13,7 @@ import scipy.sparse
 
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.objective import HostVectors, vectors as vectors_module
+from kcrf_core.objective.solvers import lbfgs
 from kcrf_core.objective.solvers.initial_inverse import Diagonal
 from kcrf_core.objective.solvers.lbfgs import FEWEST_PAIRS, Memory
 from kcrf_core.objective.vectors import LEAST_BYTES, LONGEST_SLICE, SHORTEST_SLICE, SLICES, Buffers
@@ -278,6 +280,32 @@ def test_buffers_are_used_again_only_when_nobody_looks():
     del part
     assert buffers.empty(size).__array_interface__["data"][0] == address
     assert buffers.empty(size, np.float32).dtype == np.float32
+
+
+def test_an_array_that_outlives_its_store_keeps_nothing_else():
+    tracemalloc.start()
+    try:
+        buffers, size = Buffers(), LEAST_BYTES // 8
+        first, second, third = (buffers.empty(size) for _ in range(3))
+        first[:] = 1
+        del second, third
+        assert tracemalloc.get_traced_memory()[0] > 3 * LEAST_BYTES
+        del buffers
+        assert tracemalloc.get_traced_memory()[0] < 2 * LEAST_BYTES
+        assert first.sum() == size
+        del first
+        assert tracemalloc.get_traced_memory()[0] < LEAST_BYTES
+    finally:
+        tracemalloc.stop()
+
+
+def test_vectors_of_a_million_parameters_have_few_pairs():
+    for dtype in (np.float32, np.float64):
+        for size in (1, 50_000, 100_000, 200_000, 1 << 18, 1 << 24):
+            count = lbfgs.most_pairs(size, dtype)
+            assert FEWEST_PAIRS <= count <= lbfgs.MOST_PAIRS
+            least = FEWEST_PAIRS * size * np.dtype(dtype).itemsize
+            assert 2 * count * size * np.dtype(dtype).itemsize <= max(lbfgs.PAIR_BYTES, 2 * least)
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3, 5, 8, 15, 16, 17, 22, 40, 64, 100])

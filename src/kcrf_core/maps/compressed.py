@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 NOTHING = np.empty(0)
-ROWS_AT_ONCE = 1 << 16
+ROWS_AT_ONCE = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,6 +48,7 @@ from .vectors import HostVectors, Vector, Vectors
 ROWS_AT_ONCE, COLUMNS_AT_ONCE = 2048, 32
 
 Result = TypeVar("Result")
+Marginals = dict[Clique, np.ndarray]  # of cliques, [N, states]
 ChunkPotentials = Callable[[Chunk], list[tuple[np.ndarray, Edges]]]  # scores and edges of a chunk at some points
 
 
@@ -457,18 +458,17 @@ class PartitionBlocks:
         problem, Y = partition.problem, partition.problem.label_count
         self._weights = problem.position_weights()
         forms = {j: clique.block_form(Y, diagonals) for j, clique in partition.labelled.items()}
-        of_chunks = list(partition.over_chunks(theta, partial(_block_parts, partition, forms, negligible)))
-        marginals = [part for part, _ in of_chunks]
-        self._marginals = {
-            clique: np.concatenate([part[clique] for part in marginals]).astype(partition.dtype, copy=False)
-            for clique in marginals[0]
-        }  # of cliques, [N, states]
+        shapes = {clique: (problem.positions, clique.states(Y)) for clique in (NODE, *partition.types)}
+        self._marginals: Marginals = {clique: np.empty(shape, partition.dtype) for clique, shape in shapes.items()}
+        of_chunks = list(
+            partition.over_chunks(theta, partial(_block_parts, self._marginals, partition, forms, negligible))
+        )
         # Operations beyond those of half a pass.
         matrices = [j for j, form in forms.items() if form == MATRIX]
         self._operations = sum(
-            2 * partition.labelled[j].states(Y) ** 2 * p[j].positions for _, p in of_chunks for j in matrices
+            2 * partition.labelled[j].states(Y) ** 2 * parts[j].positions for parts in of_chunks for j in matrices
         )
-        by_run = partition.by_run(parts for _, parts in of_chunks)
+        by_run = partition.by_run(of_chunks)
         self._small = []
         for j, form in forms.items():
             blocks = []
@@ -537,12 +537,13 @@ class PartitionBlocks:
         """Return the diagonal of the block of a term with an explicit map, without factors of columns, [size]."""
         partition, shape = self._partition, self._partition.terms[term]
         feature_map, clique = partition.maps[term], partition.mapped[term]
-        p = self._marginals[clique]
+        p, out = self._marginals[clique], np.empty(shape.size)
+        weighted = partition.host.buffers.empty((len(p), shape.columns), partition.dtype)  # in the place of errors
         if shape.columns == p.shape[1]:
-            variance = p * (1 - p)
+            np.multiply(p, np.subtract(1, p, out=weighted), out=weighted)
         else:  # one column of scores for two labels
-            variance = clique.covariance_product(p, np.ones_like(p[:, :1]), partition.problem.label_count)
-        weighted, out = np.asarray(self._weights[:, None] * variance, dtype=partition.dtype), np.empty(shape.size)
+            weighted[:] = clique.covariance_product(p, np.ones_like(p[:, :1]), partition.problem.label_count)
+        weighted *= self._weights.astype(partition.dtype)[:, None]
         found = feature_map.adjoint_of_squares(weighted, partition.workers, shape.of_map(out), partition.runs)
         out = out if isinstance(found, KeptWeights) else found.ravel()
         return partition.part_of(term, out, squares=True)
@@ -598,15 +599,16 @@ def _real_parts(
 
 
 def _block_parts(
-    partition: Partition, forms: dict[int, str], negligible: float, chunk: ScoredChunk
-) -> tuple[dict[Clique, np.ndarray], dict[int, PartialSum]]:
-    """Return marginals of cliques, and sums for the small blocks."""
+    marginals: Marginals, partition: Partition, forms: dict[int, str], negligible: float, chunk: ScoredChunk
+) -> dict[int, PartialSum]:
+    """Put marginals of cliques in their place, and return sums for the small blocks."""
     every_pair = any(form != ABOVE for form in forms.values())
     # Edges handed over per position give the marginals of every pair.
     likely = (chunk.with_edges_repeated() if every_pair or partition.per_position else chunk).marginals()
     weights = chunk.position_weights()
-    parts = {
+    for clique, of_all in marginals.items():
+        of_all[chunk.rows] = clique.distribution(likely)
+    return {
         j: partition.labelled[j].block_part(likely, chunk.offsets, weights, form, negligible)
         for j, form in forms.items()
     }
-    return {clique: clique.distribution(likely) for clique in dict.fromkeys([NODE, *partition.types])}, parts

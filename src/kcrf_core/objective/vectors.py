@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, TypeAlias
+from weakref import ref
 
 import numpy as np
 
@@ -36,14 +37,15 @@ VALUES_PER_TASK = 1 << 15  # of all vectors together: with fewer it takes longer
 
 
 class _Lease:
-    """Memory that arrays use: each view refers to this object, and with the last of them it is unused again."""
+    """Memory that arrays use: with the last view of it, it is unused again, or released if its store is gone."""
 
     def __init__(self, memory: np.ndarray, unused: deque[np.ndarray]):
         self.__array_interface__ = memory.__array_interface__
-        self._memory, self._unused = memory, unused
+        self._memory, self._unused = memory, ref(unused)
 
     def __del__(self) -> None:
-        self._unused.append(self._memory)
+        if (unused := self._unused()) is not None:
+            unused.append(self._memory)
 
 
 class Buffers:

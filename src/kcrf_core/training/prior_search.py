@@ -28,7 +28,7 @@ from ..errors import Interrupted
 from ..objective import Objective, Vector
 from ..objective.solvers import ALL_TERMS, PASSES, Stage, Trial
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick, span_bonuses
-from ..system import counted
+from ..system import counted, hand_back
 from .held_out import (
     BLOCKS,
     BONUS,
@@ -311,8 +311,9 @@ class _Search:
         self._task, self._splits, self._fixed, self._scales = task, splits, fixed, scales
         self._names, self._decoder, self._note = list(scales), decoder, minimiser.observer.note
         self._found: dict[Steps, _Found] = {}
-        self._enough = lambda: bool(self._found) and enough()
-        self._minimiser = replace(minimiser, interrupted=lambda: minimiser.interrupted() or self._enough())
+        found = self._found  # functions that refer to the search would be a cycle, in which its folds outlive it
+        self._enough = may_end = lambda: bool(found) and enough()
+        self._minimiser = replace(minimiser, interrupted=lambda: minimiser.interrupted() or may_end())
         self._metric, self._yardstick = yardstick, yardstick.of_labels
         self._log_loss = choose_yardstick(yardstick.labels, "log-loss")
         self._start = {name: start.get(name, value) for name, value in _beginnings(task, scales).items()}
@@ -497,6 +498,7 @@ class _Search:
             self._passes[steps] += result.passes / len(self._folds)
             passes += result.passes
             if result.reason != PASSES or passes >= PATH_PASSES:
+                hand_back()
                 return result.theta
             theta = fold.start(steps, objective)
 

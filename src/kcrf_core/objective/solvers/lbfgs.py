@@ -22,8 +22,8 @@ from .wolfe import line_search
 
 # Pairs kept: 60 need 14 % fewer passes than 12 on OCR, but two million parameters would take two gigabytes. On text 12
 # need no fewer passes than 10 (108, 147 and 161 on three tasks; 111, 147 and 155 with 12), 8 up to a tenth more, and 23
-# with observed features 5 % fewer, in the same time and more than twice the memory.
-FEWEST_PAIRS, MOST_PAIRS, PAIR_VALUES, MANY = 10, 60, 1 << 23, 1 << 18
+# with observed features 5 % fewer, in the same time and more than twice the memory. Bytes are those of all pairs.
+FEWEST_PAIRS, MOST_PAIRS, PAIR_BYTES, MANY = 10, 60, 1 << 25, 1 << 18
 
 # An initial inverse Hessian that depends on the point is renewed after so many steps, then after so many times as many.
 # Passes to a gap of 1e-3 with the diagonal at zero and with that at a point: an eighth of CoNLL-2000 at a sigma^2 of 1,
@@ -35,8 +35,10 @@ Metric = Callable[[Vector], Vector]  # an approximate inverse Hessian, times a v
 Evaluate = Callable[[Vector], Point]
 
 
-def _most_pairs(size: int) -> int:
-    return FEWEST_PAIRS if size > MANY else min(PAIR_VALUES // max(size, 1), MOST_PAIRS)
+def most_pairs(size: int, dtype: np.dtype | type) -> int:
+    """Return how many pairs of vectors of this length are kept."""
+    most = PAIR_BYTES // (2 * np.dtype(dtype).itemsize * max(size, 1))
+    return FEWEST_PAIRS if size > MANY else min(max(most, FEWEST_PAIRS), MOST_PAIRS)
 
 
 class RememberedPairs:
@@ -80,7 +82,7 @@ class Memory(RememberedPairs):
     """Pairs of L-BFGS, with the products that are kept of them."""
 
     def __init__(self, vectors: Vectors, dtype: np.dtype | type = np.float64):
-        super().__init__(vectors, _most_pairs(vectors.size), dtype)
+        super().__init__(vectors, most_pairs(vectors.size, dtype), dtype)
         self._products = np.zeros((self._most, self._most))  # [i, j] s_i.y_j, for s_i no newer than y_j
         # The gradient that the newest pair ended at, and its products with all steps.
         self._known: tuple[Vector, np.ndarray] | None = None
@@ -147,6 +149,7 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run, me
     for steps in count():
         if initial.moves and steps == renewal:
             metric, renewal = initial.at(theta), steps * RENEWAL_GROWTH
+            hand_back()
         reached = step(partial(run.evaluate, objective), theta, now, memory, metric, objective.vectors, run)
         if reached is None:
             return
