@@ -1,7 +1,7 @@
 """The import graph of the sources, read from their text: nothing is imported to find out what imports what.
 
 Every import counts: those within functions and under TYPE_CHECKING, and `cimport` of Cython modules. A name that a
-package offers through `lazy(...)` leads to the module that defines it.
+package offers through `lazy(...)` leads to the module that defines it, and is no import of the package itself.
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ class Source:
     def _python_imports(self) -> Iterator[tuple[str, str, int]]:
         for node in self.nodes:
             if isinstance(node, ast.ImportFrom):
+                if node in self._offering:
+                    continue
                 package = "." * node.level + (node.module or "")
                 yield from ((package, alias.name, alias.lineno) for alias in node.names)
             elif isinstance(node, ast.Import):
@@ -97,15 +99,26 @@ class Source:
             yield from ((found[1] or name, name if found[1] else "", line) for name in names if name)
 
     @cached_property
-    def offered(self) -> dict[str, str]:
-        """Names that the stub of a package imports from modules of it, with the modules: what `lazy(...)` offers."""
+    def stub(self) -> ast.Module | None:
+        """The syntax of the `.pyi` beside a file, if there is one."""
+        path = self.path.with_suffix(".pyi")
+        return ast.parse(path.read_text(encoding="utf-8")) if path.exists() else None
+
+    @cached_property
+    def _offering(self) -> list[ast.ImportFrom]:
+        """Imports from modules of a package that uses `lazy(...)`, in its stub or under TYPE_CHECKING."""
         if not self.is_package or not any(
             isinstance(node, ast.Call) and _called(node) == "lazy" for node in self.nodes
         ):
-            return {}
-        stub = ast.parse(self.path.with_suffix(".pyi").read_text(encoding="utf-8"))
-        nodes = [node for node in stub.body if isinstance(node, ast.ImportFrom) and node.level == 1]
-        return {alias.name: node.module for node in nodes for alias in node.names}
+            return []
+        blocks = [self.stub] if self.stub else [node for node in self.tree.body if isinstance(node, ast.If)]
+        nodes = (node for block in blocks for node in block.body)
+        return [node for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 1]
+
+    @property
+    def offered(self) -> dict[str, str]:
+        """Names that a package offers through `lazy(...)`, with the modules that it imports them from."""
+        return {alias.name: node.module or "" for node in self._offering for alias in node.names}
 
     @cached_property
     def defined(self) -> set[str]:

@@ -8,14 +8,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from os.path import exists
 from types import ModuleType
 from typing import Any
 
 
 def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a package, for the names that its `__init__.pyi` imports."""
-    with open(f"{sys.modules[package].__file__}i", encoding="utf-8") as stub:
-        statements = f"\n{stub.read()}".split("\nfrom .")[1:]
+    """Return `__getattr__`, `__dir__` and `__all__` of a package, for the names that it imports for type checkers.
+
+    They stand in `__init__.pyi` where there is one, else below `if TYPE_CHECKING:`.
+    """
+    path = str(sys.modules[package].__file__)
+    with open(f"{path}i" if exists(f"{path}i") else path, encoding="utf-8") as source:
+        statements = f"\n{source.read()}".replace("\n    from .", "\nfrom .").split("\nfrom .")[1:]
     homes: dict[str, str] = {}  # the module of each name
     for statement in statements:
         module, _, names = statement.partition(" import ")

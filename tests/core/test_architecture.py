@@ -306,8 +306,10 @@ def test_the_graph_is_read_as_python_reads_it(tmp_path):
     """Imports of all kinds are seen, and names that a package offers lead to the modules that define them."""
     files = {
         "house/__init__.py": "",
-        "house/low/__init__.py": "from .._lazy import lazy\n__getattr__, _, _ = lazy(__name__)\n",
-        "house/low/__init__.pyi": "from .inner import Name as Name\n",
+        "house/low/__init__.py": (
+            "from typing import TYPE_CHECKING\nfrom .._lazy import lazy\n"
+            "if TYPE_CHECKING:\n    from .inner import Name\nelse:\n    __getattr__, _, _ = lazy(__name__)\n"
+        ),
         "house/low/inner.py": "Name = 1\n",
         "house/low/_fast.pyx": (
             "from libc.math cimport exp\nfrom ._part cimport (\n    one, two,\n)\nfrom ..high import late\n"

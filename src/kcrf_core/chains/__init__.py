@@ -1,10 +1,12 @@
 """Inference on chains: forward-backward, Viterbi, tangents, n-best lists, constraints, missing labels."""
 
+from typing import TYPE_CHECKING
+
 from .._lazy import lazy
 from ..system import Registry
 
 # Types of terms, by the cliques that they are over.
-CLIQUES = Registry(
+CLIQUES: "Registry[Clique]" = Registry(
     "type of term",
     __name__,
     {
@@ -18,4 +20,37 @@ CLIQUES = Registry(
     },
 )
 
-__getattr__, __dir__, __all__ = lazy(__name__)
+if TYPE_CHECKING:
+    from .chain import Edges, Labellings, best_labellings
+    from .cliques import (
+        ABOVE,
+        EDGE,
+        EDGE2,
+        EDGE_X,
+        MATRIX,
+        NODE,
+        STATE,
+        TRANSITIONS,
+        Clique,
+        Edge,
+        InnerEdge,
+        LabelClique,
+        MappedClique,
+        PartialSum,
+        Potentials,
+        Sums,
+    )
+    from .forward import Messages
+    from .partial_labels import Expected, Held, first_impossible, hold
+    from .problem import (
+        HALF_KNOWN,
+        HalfKnown,
+        Problem,
+        borders_with_positions,
+        borders_within,
+        partition_borders,
+        pieces_of,
+    )
+    from .rules import EXACT, IMPOSSIBLE, LIMITED, RunRules
+else:
+    __getattr__, __dir__, __all__ = lazy(__name__)

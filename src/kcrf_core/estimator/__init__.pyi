@@ -1,1 +1,0 @@
-from .estimator import CRF as CRF, KernelCRF as KernelCRF
