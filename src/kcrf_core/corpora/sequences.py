@@ -112,8 +112,6 @@ class Classes(list[LabelValue]):
         return (len(self),)
 
 
-# ----------------------------------------------------------------------------- labels
-
 # Labels are text in a model: their types, and how those of a type are found again. A bool is an int, and comes first.
 LABEL_TYPES: dict[str, tuple[Any, Callable[[str], LabelValue]]] = {
     "text": (str, str),
@@ -184,9 +182,6 @@ def check_weights(weights: Any, X: Sequence[Any]) -> np.ndarray:
     if not (np.isfinite(out).all() and (out >= 0).all() and out.any()):
         raise ValueError("sample_weight must be finite and not negative, and not all zeros")
     return out.astype(np.float64)
-
-
-# ----------------------------------------------------------------------------- positions
 
 
 def check_sequences(X: Any) -> list[Any]:

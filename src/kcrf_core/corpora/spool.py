@@ -189,8 +189,6 @@ class Spool(TrainingColumns):
     def __exit__(self, *exception: object) -> None:
         self._scratch.remove()
 
-    # ------------------------------------------------------------------------- filling
-
     def read(
         self,
         paths: Iterable[str | os.PathLike[str]],
@@ -250,8 +248,6 @@ class Spool(TrainingColumns):
         self._lengths.append(np.diff(part.offsets))
         self._weights.append(part.weights)
 
-    # ------------------------------------------------------------------------- all of it, once it has been read
-
     @property
     def positions(self) -> int:
         return len(self._lines)
@@ -293,8 +289,6 @@ class Spool(TrainingColumns):
             if column not in self._also:
                 self._also[column] = store.as_codes()
         return self._also[column]
-
-    # ------------------------------------------------------------------------- parts
 
     @property
     def parts(self) -> Iterable[Columns]:

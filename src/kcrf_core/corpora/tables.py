@@ -28,9 +28,6 @@ def packed_marks(marks: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
     return np.frombuffer(b"".join(encoded), np.uint8), np.array([len(mark) for mark in encoded], dtype=np.int32)
 
 
-# ----------------------------------------------------------------------------- columns
-
-
 class CodedColumn(Sequence[str]):
     """A column as its distinct values and, for each position, the number of its value."""
 
@@ -236,9 +233,6 @@ def coded(data: Any, starts: np.ndarray, lengths: np.ndarray) -> PackedColumn:
     return Cells(data, starts[None], lengths[None]).coded(0)
 
 
-# ----------------------------------------------------------------------------- several columns of the same rows
-
-
 class ColumnList(Sequence[CodedColumn]):
     """Columns of the same rows, each made when it is needed."""
 
@@ -403,9 +397,6 @@ def _rows(numbers: np.ndarray, which: np.ndarray) -> np.ndarray:
     for some in ranges(len(out), 1024):  # which stay in the cache
         out[some] = numbers[which, some].T
     return out
-
-
-# ----------------------------------------------------------------------------- joining
 
 
 class Strings:

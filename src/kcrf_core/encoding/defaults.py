@@ -288,8 +288,6 @@ class _Maker:
         mixed = not (self.words or self.corpus.vectors or table_keys(self.config))
         return (self.made_of_numbers, alone) if self.numbers and (alone or mixed) else ((), False)
 
-    # ------------------------------------------------------------------------- numbers
-
     def _is_real(self, name: str, place: int) -> bool:
         if self.corpus.names is not None:
             return False
@@ -346,8 +344,6 @@ class _Maker:
             if resembling and alone + together * len(window) <= most:
                 self.wide = dict.fromkeys(resembling, window)
                 return
-
-    # ------------------------------------------------------------------------- categories
 
     def _categorical(self, name: str, place: int) -> list[dict[str, Any]]:
         (values, codes), later = self.columns.distinct(place), _later(self.corpus)

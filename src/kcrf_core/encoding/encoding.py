@@ -526,8 +526,6 @@ class Encoding:
         """Return the names of the columns of some features."""
         return FeatureNames(self.views(names), text)
 
-    # ------------------------------------------------------------------------- storage
-
     def same_as(self, other: Encoding) -> bool:
         """Return True if both give the same numbers for the same corpus."""
         (header, arrays), (others, other_arrays) = self.pack(), other.pack()

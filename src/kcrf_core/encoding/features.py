@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 LARGEST = 1e18
 SCALED = "\0scaled "  # what names of vectors begin with that hold columns scaled by group
 
-# ----------------------------------------------------------------------------- transforms
-
 
 def transformed(values: Sequence[str], config: FeatureConfig) -> Sequence[str]:
     """Apply the string transform of a feature to values.
@@ -89,9 +87,6 @@ def shifted(codes: np.ndarray, size: int, offset: int, reach: int, offsets: np.n
             symbol = size + reach + distance - 1
         out[beyond[inside]] = symbol
     return out
-
-
-# ----------------------------------------------------------------------------- fitted features
 
 
 @dataclass(frozen=True)
@@ -624,8 +619,6 @@ def _added_up(
 
 Feature = CategoricalFeature | ConjunctionFeature | RealFeature | AttributeFeature
 
-
-# ----------------------------------------------------------------------------- features as terms see them
 
 _PART = re.compile(r"(.+)\[([^\[\]]+)\]", re.DOTALL)
 

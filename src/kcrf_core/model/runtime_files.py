@@ -111,8 +111,6 @@ class _ModelImage(Image):
         for term in model.terms:
             self._add_term(term)
 
-    # ------------------------------------------------------------------------- features
-
     def _check_features(self) -> None:
         for feature in self.encoding.features:
             config, name = feature.config, f"feature '{feature.config.name}'"
@@ -274,8 +272,6 @@ class _ModelImage(Image):
         side, distance = np.divmod(codes - size, max(reach, 1))
         return np.where(codes < size, codes, own + side * self.reach + distance)
 
-    # ------------------------------------------------------------------------- terms
-
     def _add_term(self, term: Term) -> None:
         Y, plugin = len(self.model.labels), term.described()["kernel"].get("plugin")
         if plugin is not None:
@@ -394,8 +390,6 @@ class _ModelImage(Image):
         for digit in reversed(digits):
             keys = keys * np.uint64(base) + digit
         return base, keys
-
-    # ------------------------------------------------------------------------- the file
 
     def file(self) -> bytes:
         """Return the bytes of the file."""
