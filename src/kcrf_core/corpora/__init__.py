@@ -29,12 +29,11 @@ NUMBER_TRANSFORMS: "Registry[NumberTransform]" = Registry(
 )
 
 if TYPE_CHECKING:
-    from .arriving import arriving_lines
     from .columns import Columns, Encode, TrainingColumns, column_weights
     from .corpus import ATTRIBUTE_FORMAT, COLUMN_FORMAT, AttributeRows, Corpus, concatenate, joined_weights, ones
     from .crfsuite import WEIGHT, escaped
     from .embeddings import NamedVectors, load_word_vectors, open_vectors, with_vectors
-    from .formats import Format, guess_format, named_layout, read_corpus, stream_corpus, stream_parsers
+    from .formats import Format, arriving_lines, guess_format, named_layout, read_corpus, stream_corpus, stream_parsers
     from .frames import ColumnNames, Frame, FrameRows, is_frame
     from .labelled_texts.documents import OUTSIDE, DocumentBlock, joined, tokens
     from .labelled_texts.xml_files import PART

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
         write_container,
     )
     from .kinds import INDEX, is_archive, is_encoded, is_folder, refuse_vectors, text_ending
-    from .scratch_folders import ScratchFolder
     from .trees import pack_tree, unpack_tree
-    from .writing import naming, replacing, temporary_beside
+    from .writing import ScratchFolder, naming, replacing, temporary_beside
 else:
     __getattr__, __dir__, __all__ = lazy(__name__)

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and errors of writing that name the file.
+"""Files that are written whole or not at all, folders of scratch files, and errors of writing that name the file.
 
 A file that takes the place of another one is as private as that was. A new one obeys the umask. On the way, a file is
 never more readable than it will be.
@@ -10,6 +10,7 @@ import contextlib
 import errno
 import io
 import os
+import shutil
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -108,3 +109,22 @@ def _make_alike(number: int, target: str, before: os.stat_result) -> None:
         os.fchmod(number, mode if rights is None else mode & ~0o070)
         if rights is not None and os.fstat(number).st_gid == before.st_gid:
             os.setxattr(number, ACCESS_LIST, rights)
+
+
+class ScratchFolder:
+    """A new folder that only its owner may look into, unless `mode` is another.
+
+    It is removed when the work that needs it ends or is interrupted.
+    """
+
+    def __init__(self, place: str, mode: int = 0o700):
+        self.path = temporary_beside(os.path.join(place, ""))
+        try:
+            with naming(place, self.path):
+                os.mkdir(self.path, mode)
+        except BaseException:  # an interrupt may come at any moment
+            self.remove()
+            raise
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from .columns import ColumnOrder, add_products, largest_values, present_columns, scaled_rows, sparse_block
     from .compressed import ColumnValues, CompressedRows
     from .conjunction_table import (
+        NO_PAIR,
         ConjunctionCounter,
         Conjunctions,
         conjunction_count,
+        empty_slots,
         feature_base,
         shared_conjunctions,
         squared_weights,
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from .explicit import ColumnSupports, ExplicitMap, ExplicitSpec, MergedColumns
     from .factorisation import Basis, Candidates, Factorisation, KernelSource
     from .feature_map import FeatureMap, sum_of_parts, sums_of_rows
-    from .hash_tables import NO_PAIR, empty_slots
     from .heads import Empty, Evaluated, ExplicitHead, Extent, Head, PivotHead, Rounding, summation_error
     from .native import TOGETHER, new_sums, ordered_sums, product
     from .partition_sums import Partitions, add_rows, summed_by, tree_sum

@@ -25,7 +25,6 @@ from ..system import Workers, offsets_of, ranges
 from . import _conjunctions
 from .columns import ColumnOrder, one_hot, sparse_block
 from .compressed import NOTHING as NO_VALUES, CompressedRows
-from .hash_tables import empty_slots
 from .sparse_weights import SparseWeights, Weights
 
 if TYPE_CHECKING:
@@ -34,7 +33,13 @@ if TYPE_CHECKING:
 LARGEST_DEGREE = 3
 _FIRST_SLOTS = 1 << 16
 ENTRIES_PER_TASK = 1 << 18
+NO_PAIR = -1  # in the place of the number of a key, in slots of hash tables
 FEWEST_TO_SHARE = 1 << 20  # conjunctions of rows: fewer are numbered sooner than threads' numbers are brought together
+
+
+def empty_slots(keys: int, least: int = 2) -> np.ndarray:
+    """Return slots of a hash table with open addressing for that many keys, at most half of them full."""
+    return np.full(max(least, 1 << (2 * keys).bit_length()), NO_PAIR, dtype=np.int32)
 
 
 def squared_weights(kernel: PolynomialKernel) -> np.ndarray:

@@ -18,8 +18,8 @@ from ..system import Team, Workers, ranges
 from . import _conjunctions, _sparse, native
 from .columns import ColumnOrder, all_ones, sparse_block
 from .compressed import NOTHING, CompressedRows
+from .conjunction_table import empty_slots
 from .feature_map import Block, FeatureMap
-from .hash_tables import empty_slots
 from .heads import Empty, ExplicitHead, Extent
 from .native import Products
 from .partition_sums import Partitions, summed_by
