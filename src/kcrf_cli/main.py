@@ -79,9 +79,10 @@ def no_lost_signals() -> Iterator[None]:
 
 def _show_warning(before: Any, message: Warning | str, category: type[Warning], *where: Any) -> None:
     """Print one line for a warning that is meant for users, unless the command is quiet."""
+    context = click.get_current_context(silent=True)  # which other threads do not have
     if not issubclass(category, UserWarning):
         before(message, category, *where)
-    elif not click.get_current_context().params.get("quiet"):
+    elif context is None or not context.params.get("quiet"):
         say(f"warning: {message}")
 
 

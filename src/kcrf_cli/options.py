@@ -211,6 +211,8 @@ class Command(click.Command):
             ctx.ignore_unknown_options = False
             for plugin in given.get("plugin", ()):
                 load_plugin(plugin)
+            names = [one.name for one in self.get_params(ctx)]
+            refuse(*((names.count(one) > 1, f"a plug-in declares '{one}', which the command has too") for one in names))
         return super().parse_args(ctx, args)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -83,7 +83,7 @@ def test_commands_with_a_model(run, cauchy, data, model, first_accents, tmp_path
     shown = json.loads(run("inspect", model, *plugin, "--json").text)["terms"][0]["kernel"]
     digest = load_plugin(cauchy).digest
     assert shown["type"] == "cauchy" and shown["plugin"] == {"name": "cauchy.py", "digest": digest}
-    assert "cauchy (gamma" in (text := run("inspect", model, *plugin).text) and "of the plug-in cauchy.py" in text
+    assert "cauchy of the plug-in cauchy.py (gamma" in run("inspect", model, *plugin).text
     run("train", data, *plugin, *KERNEL, "--init", model, "-q", "-o", tmp_path / "again.npz")
     run("audit", data, "-m", model, *plugin, "-q", "-o", tmp_path / "audit.tsv")
     others, pool = tmp_path / "others.conll", tmp_path / "pool.conll"
@@ -171,6 +171,35 @@ def test_plug_ins_that_cannot_be_loaded(run, data, tmp_path, text, message):
     assert "mine" not in KERNELS and "kcrf_plugin_mine" not in sys.modules
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("power", "size", "a kernel declares 'size', which is another setting already"),
+        ("power", "output", "a plug-in declares 'output', which the command has too"),
+        ("power", "data", "a plug-in declares 'data', which the command has too"),
+        ('register("cauchy"', 'register("mine"', "the kernel 'mine' is called 'cauchy' in its class: use one name"),
+    ],
+)
+def test_names_that_are_taken(run, cauchy, data, tmp_path, old, new, message):
+    """Else an option would silently mean two things, or no program could read the model."""
+    cauchy.write_text(EXAMPLES["cauchy.py"].replace(old, new))
+    kernel = "mine" if "mine" in new else "cauchy"
+    done = run("train", data, "--plugin", cauchy, "--kernel", kernel, "--sigma2", "1", "-o", tmp_path / "m.npz", code=2)
+    assert message in done.err and not (tmp_path / "m.npz").exists()
+
+
+@pytest.mark.filterwarnings("always:mine")
+def test_warnings_of_threads(run, cauchy, data, tmp_path):
+    """They know nothing of the command."""
+    cauchy.write_text(
+        EXAMPLES["cauchy.py"]
+        .replace("        block += 1\n", "        warnings.warn('mine')\n        block += 1\n")
+        .replace("import numpy", "import warnings\nimport numpy")
+    )
+    done = run("train", data, "--plugin", cauchy, *KERNEL, "--threads", "2", "-o", tmp_path / "model.npz")
+    assert "warning: mine\n" in done.err
+
+
 def test_plug_ins_that_are_not_there(run, data, tmp_path):
     def refused(plugin):
         return run("train", data, "--plugin", plugin, "-o", tmp_path / "model.npz", code=2).err
@@ -220,6 +249,14 @@ def test_a_plug_in_that_has_changed(run, cauchy, data, model):
     assert run("tag", "-m", model, data, "--plugin", cauchy, "-q").err == ""
     with pytest.warns(UserWarning, match="is not as it was"):
         KernelCRF.load(model, plugin=cauchy)
+
+
+@pytest.mark.filterwarnings("ignore:the plug-in")
+def test_a_plug_in_with_other_settings(run, cauchy, data, model):
+    cauchy.write_text(EXAMPLES["cauchy.py"].replace("power", "strength"))
+    err = run("tag", "-m", model, data, "--plugin", cauchy, "-q", code=4).err
+    message = "the kernel 'cauchy' has other settings here: load 'cauchy.py' as it was then"
+    assert err == f"kcrf: {model}: {message} (--plugin)\n"
 
 
 @pytest.mark.parametrize("program", ["runtime", "crfsuite", "crf++", "wapiti"])

@@ -401,7 +401,7 @@ def test_a_format_in_the_library(plugin, slashed, tmp_path):
 def test_registries(registry):
     names = list(registry)
     assert len(registry) == len(names) and all(registry[name] is not None for name in names)
-    registry.register("something-else", registry[names[0]])
+    registry.register("something-else", 1)
     try:
         assert list(registry) == [*names, "something-else"]
         with pytest.raises(ConfigError, match="already"):
@@ -421,6 +421,8 @@ def test_registries(registry):
 
 def test_kernels_that_disagree_about_a_setting(monkeypatch):
     class Other(KERNELS["linear"]):
+        type = "other"
+
         @classmethod
         def settings(cls):
             return {"degree": KERNELS["rbf"].settings()["gamma"]}

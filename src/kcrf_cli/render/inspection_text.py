@@ -155,8 +155,8 @@ def _kernel(kernel: dict[str, Any]) -> str:
         return f"{kernel['type']} of {', '.join(_kernel(part['kernel']) for part in kernel['parts'])}"
     numbers = {key: value for key, value in kernel.items() if isinstance(value, int | float) and key != "scale"}
     values = ", ".join(f"{key} {value:.4g}" for key, value in numbers.items())
-    name = f"{kernel['type']} ({values})" if values else kernel["type"]
-    return f"{name} of the plug-in {shown(kernel['plugin']['name'])}," if "plugin" in kernel else name
+    name = kernel["type"] + (f" of the plug-in {shown(kernel['plugin']['name'])}" if "plugin" in kernel else "")
+    return f"{name} ({values})" if values else name
 
 
 def _compared(training: Any) -> str:

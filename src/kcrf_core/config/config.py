@@ -14,6 +14,7 @@ from typing import Any
 
 from ..chains import CLIQUES
 from ..corpora import MISSING, NUMBER_TRANSFORMS, PLAIN, SPAN_LABELS, Layout
+from ..errors import ConfigError
 from ..kernels import KERNELS, KernelConfig, kernel_settings, kernel_types
 from ..maps import METHODS
 from ..objective.solvers import SOLVERS
@@ -649,6 +650,10 @@ def declared_options(*wanted: str) -> dict[str, DeclaredOption]:
         for name, one in settings.items()
         if one.help
     ]
+    names = [one.name for one in found]
+    for name in of_kernels:
+        if names.count(name) > 1:
+            raise ConfigError(f"a kernel declares '{name}', which is another setting already")
     return {one.name: one for one in found if not wanted or one.section in wanted or one.name in wanted}
 
 

@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from .._lazy import deferred
-from ..errors import ConfigError, suggestion
+from ..errors import ConfigError, FileFormatError, suggestion
 from ..system import DeclaredSetting, listed
 from . import KERNELS
 
@@ -123,7 +123,10 @@ class Kernel(ABC):
         """Make the kernel of such a dictionary, for inputs of the shape of `like`; a ValueError on anything else."""
         kinds = cls._kinds()
         if values.keys() - {"plugin"} != {"type", *kinds}:
-            raise ValueError("not a kernel")
+            if "plugin" not in values:
+                raise ValueError("not a kernel")
+            then = f"load '{values['plugin']['name']}' as it was then"
+            raise FileFormatError(f"the kernel '{cls.type}' has other settings here: {then}", settings=["plugin"])
         kernel = cls(**{name: cls._stored(name, values[name], like, depth) for name in kinds})
         reason = kernel.why_not(like)
         if reason is not None:

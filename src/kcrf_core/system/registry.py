@@ -62,6 +62,9 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
             raise ConfigError(f"{name!r} cannot be the name of a {self.what}: use letters, digits and hyphens")
         if name in self:
             raise ConfigError(f"there is a {self.what} '{name}' already")
+        own = getattr(thing, "type", getattr(thing, "name", name))  # which files have
+        if own != name:
+            raise ConfigError(f"the {self.what} '{name}' is called '{own}' in its class: use one name for both")
         self._registered[name] = thing
         self._packages[name] = _package(sys._getframe(1).f_globals.get("__name__", ""))
 
