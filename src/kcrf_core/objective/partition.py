@@ -48,7 +48,7 @@ from .vectors import HostVectors, Vector, Vectors
 ROWS_AT_ONCE, COLUMNS_AT_ONCE = 2048, 32
 
 Result = TypeVar("Result")
-Marginals = dict[Clique, np.ndarray]  # of cliques, [N, states]
+Marginals = dict[MappedClique, np.ndarray]  # of cliques, [N, states]
 ChunkPotentials = Callable[[Chunk], list[tuple[np.ndarray, Edges]]]  # scores and edges of a chunk at some points
 
 
