@@ -85,8 +85,10 @@ def main() -> None:
             seconds.append([round(used, 1), round(time.perf_counter() - began, 1)])
         found = {name: Path(folder, name).read_text(encoding="utf-8").split("\n")
                  for name in ("viterbi", "tagged") if Path(folder, name).exists()}  # fmt: skip
+        chosen = Path(folder, "config.yaml")
+        config = chosen.read_text(encoding="utf-8") if chosen.exists() else ""
     about = {"row": asked.row, "fold": asked.fold, "seconds": seconds, "threads": asked.threads, "search": asked.search,
-             "memory": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, "said": said,
+             "memory": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, "said": said, "config": config,
              "code": code(), "machine": machine()}  # fmt: skip
     (asked.out / f"{asked.row}-{asked.fold}.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
     for name, rows in found.items():

@@ -440,6 +440,25 @@ def test_the_search_begins_on_the_grid(rng, workers, kernel, scale):
     np.testing.assert_allclose(steps, np.round(steps), atol=0.02)  # three digits are kept
 
 
+def test_transitions_that_depend_on_the_input_share_the_sigma2_of_other_weights(rng, workers):
+    """As in the programs that templates come from, whatever the variance of scores; a kernel has its own."""
+    columns = [[str(rng.integers(5)) for _ in range(200)] for _ in range(20)]
+    labels = ["ab"[int(columns[0][t]) % 2 ^ rng.integers(5) // 4] for t in range(200)]
+    corpus = Corpus("toy", (*columns, labels), np.arange(0, 201, 5), np.arange(1, 201))
+    names = [f"c{number}" for number in range(20)]
+    for kernel in ("linear", "rbf"):
+        node = {"features": names, "kernel": kernel, **({"map": {"size": 20}} if kernel == "rbf" else {})}
+        both = {"type": "edge-x", "features": ["c0"]}
+        config = parse_config({"window": [0], "terms": [node, both, {"type": "edge"}]})
+        encoding, dataset = fit_encoding(config, corpus)
+        trials = Trials()
+        judge(encoding, dataset, config, splits=make_splits(problem_of(encoding, dataset), seed=0), workers=workers,
+              observer=trials)  # fmt: skip
+        shared = [trial.sigma2["node"] == trial.sigma2["edge-x"] for trial in trials.trials]
+        assert all(shared) if kernel == "linear" else not shared[0]
+        assert any(trial.sigma2["node"] != trial.sigma2["edge"] for trial in trials.trials)
+
+
 def test_rounding_errors_of_fits_do_not_grow_along_the_path(rng, workers, monkeypatch):
     """Other machines and engines round otherwise: that must never come near a digit that decides."""
     config = parse_config({"window": [0], "terms": [{"kernel": "rbf", "map": {"size": 20}}, {"type": "edge"}]})

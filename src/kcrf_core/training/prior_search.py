@@ -1,7 +1,8 @@
 """Prior variances chosen on held-out data, by the metric and by log p of single labels.
 
 A setting gives sigma2 of each term that has none, on a grid of half decades. The search begins at c2 = 1 and moves all
-of these terms together, then each of them but the first alone, in the way that helps. Of the settings whose metric is
+of these terms together, then each of them but the first alone, in the way that helps. Transitions that depend on the
+input share the sigma2 of linear weights, as in the programs that templates come from. Of the settings whose metric is
 within one paired standard error of the best, those whose log p is within one of the best are alike. With accuracy,
 which counts the same labels with more noise and depends on the decoder, and with log-loss, log p alone decides, within
 two standard errors. The search takes the one nearest to where it began, then the one with the smaller variances. F1 of
@@ -24,6 +25,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..chains import EDGE_X
 from ..errors import Interrupted
 from ..objective import Objective, Vector
 from ..objective.solvers import ALL_TERMS, PASSES, Stage, Trial
@@ -184,11 +186,12 @@ def _beginnings(task: TrainingTask, scales: Mapping[str, float]) -> dict[str, fl
 
     Scores of all terms begin with the same variance: that of the first linear term at the origin, or else of the first
     one. Terms with pivots beside linear ones begin one grid step above: linear weights know the words of the training
-    data well, and a kernel is there for others (WNUT-17 with embeddings). Transitions begin with the sigma2 of the
-    first term, or with a tenth if there are pivots alone, where they would learn what the sequences of the sample have
-    in common (OCR and batteryless_adl).
+    data well, and a kernel is there for others (WNUT-17 with embeddings). Transitions, also those that depend on the
+    input, begin with the sigma2 of the first term, or with a tenth if there are pivots alone, where they would learn
+    what the sequences of the sample have in common (OCR and batteryless_adl).
     """
-    mapped = [(term.config.name, term.map) for term in task.terms if term.map is not None]
+    maps, tied = [(term.config.name, term.map) for term in task.terms], _tied(task)
+    mapped = [(name, own) for name, own in maps if own is not None and name not in tied]
     linear = [name for name, own in mapped if not own.nested]
     first = (linear or [name for name, _ in mapped] or [""])[0]
     variance = min(max(GRID_ORIGIN * scales.get(first, 1.0), FIRST_LEAST), FIRST_MOST)
@@ -200,6 +203,14 @@ def _beginnings(task: TrainingTask, scales: Mapping[str, float]) -> dict[str, fl
     of_transitions = on_grid(scales.get(first, 1.0)) / (10 if mapped and not linear else 1)
     above = {name: int(own.nested and bool(linear)) for name, own in mapped}
     return {name: on_grid(scale, above[name]) if name in above else of_transitions for name, scale in scales.items()}
+
+
+def _tied(task: TrainingTask) -> set[str]:
+    """Return names of linear `edge-x` terms, which share the sigma2 of the first term if that is linear, too."""
+    maps = [(term.config, term.map) for term in task.terms]
+    linear = {config.name: config.clique for config, own in maps if own is not None and not own.nested}
+    pairs = {name for name, clique in linear.items() if clique is EDGE_X}
+    return pairs if task.terms[0].config.name in linear.keys() - pairs else set()
 
 
 Labeller: TypeAlias = Callable[[np.ndarray], np.ndarray]  # from bonuses of spans to the best labels
@@ -336,13 +347,14 @@ class _Search:
 
     def run(self, together: bool) -> Prior:
         """Move all terms together, then each but the first alone unless they stay `together`."""
-        every, alone = range(len(self._names)), 0 if together else max(len(self._names) - 1, 0)
-        self._usual = (USUAL_PATH if self._names else 1) + USUAL_PER_TERM * alone
+        every, fixed = range(len(self._names)), self._names if together else {*self._names[:1], *_tied(self._task)}
+        alone = [j for j in reversed(every) if self._names[j] not in fixed]
+        self._usual = (USUAL_PATH if self._names else 1) + USUAL_PER_TERM * len(alone)
         self._look((0,) * len(self._names), ALL_TERMS)
         if self._names:
             self._walk(every, (1, -1), ALL_TERMS)
         # Transitions first: they come last in the list of terms, and mostly they want it most. Downwards is cheaper.
-        for j in reversed(range(1, 1 + alone)):
+        for j in alone:
             self._walk([j], (-STRIDE, STRIDE), self._names[j])
         return self._prior()
 
