@@ -12,7 +12,7 @@ from tests.core.test_encoding import corpus_of as text_corpus
 from kcrf_core import KernelCRF
 from kcrf_core.config import configuration_text, load_yaml, parse_config
 from kcrf_core.corpora import corpus_of, read_corpus
-from kcrf_core.encoding import configured, defaults, fit_encoding
+from kcrf_core.encoding import alternatives, configured, defaults, fit_encoding
 from kcrf_core.errors import ConfigError, Interrupted
 from kcrf_core.scoring import choose_yardstick
 from kcrf_core.selection import Journal, Listener, arena as arena_module, tune, tuning as tuning_module
@@ -466,6 +466,21 @@ def test_letters_know_their_place_in_a_word_that_a_column_repeats():
     assert {"c1.start", "c1.end"} <= set(names)
     ends = dataset.real[:, -1]
     assert (ends[np.array(dataset.labels) == list(encoding.labels).index("last")] == ends.max()).all()
+
+
+def test_transitions_that_depend_on_words_are_tried_as_training_does(rng):
+    """Not if labels are spans."""
+    for labels, tried in ((("a", "b", "c"), True), (("B-X", "I-X", "O"), False)):
+        corpus = text_corpus(words(rng, 150, labels).replace("a", "A").replace("y\t", ",\t"))
+        space = make_space(corpus, {}, "test")
+        found = [space.raw(one) for one in space.seeds]
+        paired = [one for one in found if "edge-x" in {term.get("type") for term in one["terms"]}]
+        assert len(paired) == tried
+        for one in paired:
+            config = alternatives({}, {}, corpus, "test")["pairs of shapes, kinds and edges, for transitions, too"]
+            assert [(term.type, term.features, term.window) for term in parse_config(one).terms] == [
+                (term.type, term.features, term.window) for term in config.terms
+            ]
 
 
 def test_n_grams_of_tags_are_one_step_from_the_start(rng):

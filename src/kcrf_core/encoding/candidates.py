@@ -40,6 +40,7 @@ CHOICES = (
 )
 
 Raw = dict[str, Any]
+Shares = tuple[list[Raw], list[Raw]]  # features and terms that are added
 
 
 def alternatives(raw: Mapping[str, Any], options: Mapping[str, Any], corpus: Corpus, source: str) -> dict[str, Config]:
@@ -84,15 +85,24 @@ def conjunctions(features: Sequence[str], degree: int, reach: int) -> Raw:
     return {"name": "near", "features": list(features), "window": around(reach), "kernel": kernel, "map": own_map}
 
 
-def shape_features(names: Collection[str], words: Iterable[str]) -> dict[str, list[Raw]]:
-    """Return lists of features for words whose shapes have been named: pairs, and these with kinds and punctuation."""
-    words = [word for word in words if f"{word}.shape" in names]
+def shape_features(names: Collection[str], words: Iterable[str], labels: Collection[str]) -> dict[str, Shares]:
+    """Return features and terms by name, for words whose shapes have been named.
+
+    They are pairs, these with kinds and punctuation, and unless labels are many or spans, both for transitions, too.
+    """
+    if not (words := [word for word in words if f"{word}.shape" in names]):
+        return {}
     beside: Raw = {"window": SHAPE_PAIRS, "min_count": PAIR_CUT_OFF}
     pairs = [{"conjunction": [f"{word}.shape", f"{word}.shape[1]"], **beside} for word in words]
     over: Raw = {"window": around(KINDS_REACH)}
     made = [{"column": word, "transform": name, **over} for word in words for name in KINDS]
     kinds = [one for one in made if own_name(one) not in names]
-    return {"pairs of shapes": pairs, "pairs of shapes, kinds and edges": [*pairs, *kinds]} if words else {}
+    last = "pairs of shapes, kinds and edges"
+    out: dict[str, Shares] = {"pairs of shapes": (pairs, []), last: ([*pairs, *kinds], [])}
+    if kinds and len(labels) <= MOST_PAIRED and detect_scheme(labels) is None:
+        both = {"name": "punctuation", "type": "edge-x", "features": list(map(own_name, kinds)), "window": "-1..0"}
+        out[f"{last}, for transitions, too"] = [*pairs, *kinds], [both]
+    return out
 
 
 def _of_numbers(default: Defaults) -> dict[str, Raw]:
@@ -123,17 +133,14 @@ def _of_numbers(default: Defaults) -> dict[str, Raw]:
 
 
 def _of_words(default: Defaults, labels: Collection[str]) -> dict[str, Raw]:
-    features = default.raw["features"]
-    lists = shape_features([own_name(one) or one.get("column", "") for one in features], default.words)
-    out = {name: {**default.raw, "features": [*features, *added]} for name, added in lists.items()}
-    kinds = [str(own_name(one)) for added in lists.values() for one in added if one.get("transform") in KINDS]
-    fields = len(labels) <= MOST_PAIRED and detect_scheme(labels) is None
-    if kinds and fields and not default.raw.get("terms"):
-        name, last = list(out.items())[-1]
-        both = {"name": "punctuation", "type": "edge-x", "features": kinds, "window": "-1..0"}
-        terms = [{"name": "node"}, both, {"name": "edge", "type": "edge"}]
-        out[f"{name}, for transitions, too"] = {**last, "terms": terms}
-    return out
+    raw, features = default.raw, default.raw["features"]
+    lists = shape_features([own_name(one) or one.get("column", "") for one in features], default.words, labels)
+    edge = {"name": "edge", "type": "edge"}
+    return {
+        name: {**raw, "features": [*features, *added]} | ({"terms": [{"name": "node"}, *terms, edge]} if terms else {})
+        for name, (added, terms) in lists.items()
+        if not (terms and raw.get("terms"))
+    }
 
 
 def _of_tags(default: Defaults) -> dict[str, Raw]:

@@ -123,6 +123,7 @@ class TextBlock(ColumnBlock):
     features: tuple[dict[str, Any], ...]
     observed: bool = False  # begin with weights of features only for labels that they are observed with
     marks: tuple[str, ...] = ()  # columns with runs of one value, such as the word of a letter
+    labels: tuple[str, ...] = ()
     WINDOW: ClassVar[str] = "window of tags"
     PLACE: ClassVar[str] = "place"
     SHAPES: ClassVar[str] = "shapes"
@@ -142,7 +143,7 @@ class TextBlock(ColumnBlock):
         counts = {f"{kind} {reach}": (limits[kind], len(paired) * (2 * reach + 1)) for kind, reach in kinds}
         near = (NONE, *(value for value, ((least, most), count) in counts.items() if least <= count <= most))
         bigrams = (NONE, *(["tags"] if tuples else []), "all", *([GRAMS] if tags else []))
-        self._shapes = shape_features(names, words)
+        self._shapes = shape_features(names, words, self.labels)
         choices = [Choice("bigrams", bigrams, "tags" if tuples else NONE), Choice("conjunctions", near, NONE)]
         # Conjunctions are worth more if they may speak against labels that they were not observed with.
         every = {"weights": "all"} if words else {}
@@ -195,12 +196,13 @@ class TextBlock(ColumnBlock):
             features += [{"conjunction": [f"{name}[-1]", name], "window": [0, 1], **cut} for name in fresh]
         if bigrams == GRAMS:
             features += grams(self.tags, rare)
-        if level != "plain":
-            features += self._shapes.get(chosen.get(self.SHAPES, NONE), [])
+        terms: list[dict[str, Any]] = []
+        if level != "plain" and (shapes := chosen.get(self.SHAPES, NONE)) != NONE:
+            features += self._shapes[shapes][0]
+            terms += self._shapes[shapes][1]
         if (mark := chosen.get(self.PLACE, NONE)) != NONE:
             features += [{"column": mark, "transform": transform, "window": [0]} for transform in RUN_TRANSFORMS]
         linear = tuple(_name(one) for one in features)
-        terms = []
         kind, _, radius = chosen["conjunctions"].partition(" ")
         if kind != NONE:
             terms.append(conjunctions(self.paired, {"pairs": 2, "triples": 3}[kind], int(radius)))

@@ -111,15 +111,9 @@ class HeldOut:
     whole: bool = True  # False if the clock ended the search
 
     def to_dict(self) -> dict[str, Any]:
-        splits = self.splits
-        return {
-            "held_out": splits.kind,
-            "units": splits.units,
-            "folds": len(splits.splits),
-            "gap": splits.gap,
-            "log_probability": self.log_probability,
-            "work": self.work,
-        }
+        of, log_probability = self.splits, self.log_probability
+        return {"held_out": of.kind, "units": of.units, "folds": len(of.splits), "gap": of.gap,
+                "log_probability": log_probability, "work": self.work}  # fmt: skip
 
 
 def choose_prior(
@@ -307,18 +301,12 @@ class _Search:
     """Settings that were tried, and the way from one to the next."""
 
     def __init__(
-        self,
-        task: TrainingTask,
-        splits: Splits,
-        yardstick: Yardstick,
+        self, task: TrainingTask, splits: Splits, yardstick: Yardstick,
         fixed: dict[str, float],  # sigma2 of terms that have one
         scales: dict[str, float],  # mean k(x, x) of each term whose sigma2 is to be chosen
-        minimiser: Minimiser,
-        decoder: DecoderChoice | None,
-        start: Mapping[str, float],
-        enough: Callable[[], bool],
+        minimiser: Minimiser, decoder: DecoderChoice | None, start: Mapping[str, float], enough: Callable[[], bool],
         positions: int,
-    ):
+    ):  # fmt: skip
         self._task, self._splits, self._fixed, self._scales = task, splits, fixed, scales
         self._names, self._decoder, self._note = list(scales), decoder, minimiser.observer.note
         self._found: dict[Steps, _Found] = {}
@@ -403,16 +391,8 @@ class _Search:
         whole = None if self._splits.kind == BLOCKS else found.sequences
         about = self._yardstick, found.counts, "held-out", found.bonus, whole
         decoder = choose_decoder(*about, self._decisive)
-        held_out = HeldOut(
-            self._splits,
-            self._yardstick,
-            found.counts,
-            found.logs,
-            found.trial.log_probability,
-            self._decoder or decoder,
-            self._work,
-            not self._cut_short,
-        )
+        judged = self._splits, self._yardstick, found.counts, found.logs, found.trial.log_probability
+        held_out = HeldOut(*judged, self._decoder or decoder, self._work, not self._cut_short)
         full, blocks = self._task.objective(sigma2), {}
         for j, term in enumerate(full.terms):
             parts: list[np.ndarray] = []
@@ -525,13 +505,9 @@ class _Search:
         return np.concatenate(counts)
 
     def _judge(
-        self,
-        fold: _Fold,
-        predicted: Mapping[str, np.ndarray],
-        gold: np.ndarray,
-        counts: dict[str, list[np.ndarray]],
+        self, fold: _Fold, predicted: Mapping[str, np.ndarray], gold: np.ndarray, counts: dict[str, list[np.ndarray]],
         logs: list[np.ndarray],
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Add the counts of the units of one fold, of log p and by decoder."""
         problem = fold.held.problem
         gold = np.log(np.maximum(gold.astype(np.float64), SMALLEST_PROBABILITY))

@@ -58,13 +58,9 @@ class Screening:
 
 
 def choose_configuration(
-    raw: Mapping[str, Any],
-    options: Mapping[str, Any],
-    corpus: Corpus,
-    source: str,
-    workers: Workers | None = None,
+    raw: Mapping[str, Any], options: Mapping[str, Any], corpus: Corpus, source: str, workers: Workers | None = None,
     hold_out: HoldOut | None = None,
-) -> tuple[Config, str | None, str | None]:
+) -> tuple[Config, str | None, str | None]:  # fmt: skip
     """Return the configuration for a corpus, a line about default features, and one about those compared with them.
 
     The default one is compared with others if there are `workers`, and if neither the configuration nor options choose
