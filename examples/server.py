@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import io
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -39,7 +41,9 @@ from kcrf_core.runtime import RuntimeModel, RuntimeTagger
 MOST_BYTES = 1 << 20  # of a request
 MOST_REQUESTS = 64  # at a time; other clients wait
 MOST_SKIPPED = 1 << 26  # bytes of a request that is too large, so that its client reads the answer
-PATIENCE = 10.0  # seconds that a client may send nothing
+PATIENCE = 10.0  # seconds that a client may send, or take, nothing
+MOST_SECONDS = 30.0  # for all of a request to come, so that clients who send a byte now and then do not take all places
+LONGEST_KEPT = 10_000  # positions: the memory of a tagger is that of its longest sequence
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds
 PATHS = {"/": "POST", "/text": "POST", "/health": "GET", "/metrics": "GET"}  # with the method of each
 JSON = "application/json"
@@ -197,7 +201,7 @@ class Service:
                 raise RequestError(413, f"{wanted} bytes, at most {self._most_bytes} are taken: send several requests")
             body = stream.read(wanted)
         except TimeoutError:
-            raise RequestError(408, f"nothing came for {PATIENCE:g} s") from None
+            raise RequestError(408, "the request did not come in time") from None
         if len(body) < wanted:
             raise RequestError(400, f"{len(body)} bytes came, and {wanted} were announced")
         return body
@@ -246,7 +250,8 @@ class Service:
             (tagger.set_attributes if attributes else tagger.set_columns)(rows)
             numbers, marginals = tagger.labels(), tagger.marginals()
         finally:
-            self._idle.append(tagger)
+            if len(rows) <= LONGEST_KEPT:
+                self._idle.append(tagger)
         labels = [self._model.labels[number] for number in numbers]
         return Labelled(labels, marginals[np.arange(len(numbers)), numbers], *self._model.unseen(rows))
 
@@ -283,8 +288,29 @@ class Server(ThreadingMixIn, WSGIServer):
             traceback.print_exc()
 
 
+class Incoming(io.RawIOBase):
+    """The bytes that a client sends, up to some seconds from now."""
+
+    def __init__(self, connection: socket.socket, seconds: float):
+        self._connection, self._end = connection, time.monotonic() + seconds
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, room: memoryview) -> int:
+        self._connection.settimeout(min(PATIENCE, max(self._end - time.monotonic(), 1e-3)))
+        try:
+            return self._connection.recv_into(room)
+        finally:
+            self._connection.settimeout(PATIENCE)  # for the answer
+
+
 class Handler(WSGIRequestHandler):
-    timeout = PATIENCE
+    seconds = MOST_SECONDS
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile = io.BufferedReader(Incoming(self.connection, self.seconds), 1 << 16)
 
     def log_message(self, *_: object) -> None:
         pass
@@ -322,9 +348,13 @@ if __name__ == "__main__":
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at; default: this machine alone")
     parser.add_argument("--max-bytes", type=int, default=MOST_BYTES, help="of a request; default: %(default)s")
     parser.add_argument(
+        "--seconds", type=float, default=MOST_SECONDS, help="for a request to come; default: %(default)g"
+    )
+    parser.add_argument(
         "--drain", type=float, default=0.0, help="seconds from a signal to the end, while /health is 503; default: 0"
     )
     given = parser.parse_args()
+    Handler.seconds = given.seconds
     try:
         serve(Service(given.model, given.max_bytes), given.host, given.port, given.drain)
     except (OSError, ValueError) as error:

@@ -15,7 +15,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -240,6 +240,48 @@ def test_sigterm_answers_what_has_come(exported, sequences):
             answer = slow.makefile("rb").read()
         assert answer.startswith(b"HTTP/1.0 200 OK\r\n") and b'"labels"' in answer
         assert ended(process) == (0, "")
+
+
+@pytest.mark.parametrize("part", ["head", "body"])
+def test_slow_clients_do_not_keep_their_places(exported, sequences, part):
+    """More of them than places, each with a byte now and then, which no time-out between two bytes ends."""
+    begin, more = (
+        (b"POST / HTTP/1.0\r\n", b"A: b\r\n") if part == "head" else (b"POST / HTTP/1.0\nContent-Length: 999\n\n", b" ")
+    )
+    with serving(exported, "--seconds", 1) as (process, client):
+        slow = [socket.create_connection(("127.0.0.1", client.port), timeout=30) for _ in range(70)]
+        ended_by, stop = time.monotonic() + 20, threading.Event()
+
+        def trickle() -> None:
+            for each in slow:
+                each.sendall(begin)
+            while not stop.wait(0.1) and time.monotonic() < ended_by:
+                for each in slow:
+                    with suppress(OSError):
+                        each.sendall(more)
+
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        time.sleep(0.3)
+        answered = client.post({"rows": sequences[0][0]})[0], time.monotonic()
+        stop.set()
+        thread.join()
+        assert answered[0] == 200 and answered[1] < ended_by
+        if part == "body":
+            assert slow[0].makefile("rb").readline().split()[1] == b"408"
+        for each in slow:
+            each.close()
+        process.send_signal(signal.SIGTERM)
+        assert ended(process) == (0, "")
+
+
+def test_taggers_of_long_sequences_are_not_kept(exported, sequences, monkeypatch):
+    monkeypatch.setenv("KCRF_MODEL", str(exported))
+    service = runpy.run_path(str(SERVER), run_name="server")["application"]
+    rows, *_ = sequences[0]
+    assert service._label(rows).labels and len(service._idle) == 1
+    long = rows * (10_000 // len(rows) + 1)
+    assert len(service._label(long).labels) == len(long) and not service._idle
 
 
 def test_spaces_separate_columns_of_lines_without_tabs(kcrf, exported, trained, sequences, tmp_path):
