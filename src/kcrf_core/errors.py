@@ -32,9 +32,8 @@ class DataError(KcrfError, ValueError):
         where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
         super().__init__(where + message, settings=settings)
 
-    def __reduce__(
-        self,
-    ) -> tuple[object, ...]:  # Exception's own would take the whole text for the message, out of a worker process
+    # Exception's own would take the whole text for the message, out of a worker process.
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.message, self.path, self.line), self.__dict__
 
 

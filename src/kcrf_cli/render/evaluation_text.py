@@ -175,7 +175,7 @@ def totals(found: Judgement, details: bool = False) -> list[str]:
     if found.calibration is not None:
         lines.append(f"probabilities: {calibration_text(found.calibration)}")
     if scores.spans is not None:
-        how = scheme_text(scores)
+        how = f"{scores.scheme}{', detected' * scores.scheme_detected}"
         modes = {f"spans ({how})": scores.spans, f"spans ({how}, strict)": scores.strict_spans}
         if found.options.strict:
             modes = dict(reversed(modes.items()))
@@ -196,10 +196,6 @@ def totals(found: Judgement, details: bool = False) -> list[str]:
     if found.options.metric is not None:
         lines.append(f"{found.headline.text} ({found.headline.error_text})")
     return lines
-
-
-def scheme_text(scores: Evaluation) -> str:
-    return f"{scores.scheme}, detected" if scores.scheme_detected else f"{scores.scheme}"
 
 
 def malformed_text(scores: Evaluation) -> str | None:

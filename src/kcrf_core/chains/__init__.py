@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         HALF_KNOWN,
         HalfKnown,
         Problem,
-        borders_with_positions,
+        borders_of,
         borders_within,
         partition_borders,
         pieces_of,

@@ -42,8 +42,9 @@ def borders_within(borders: np.ndarray, sequences: np.ndarray) -> np.ndarray | N
     return np.unique(np.searchsorted(sequences, borders)).astype(np.int64)
 
 
-def borders_with_positions(borders: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return the borders without those of partitions of empty sequences, which join another partition."""
+def borders_of(offsets: np.ndarray, partitions: np.ndarray | None) -> np.ndarray:
+    """Return the given borders, or those by positions; partitions of empty sequences join another partition."""
+    borders = partition_borders(offsets) if partitions is None else partitions
     at = offsets[borders]
     kept = (np.diff(at, append=at[-1] + 1) > 0) & (at > at[0])
     kept[[0, -1]] = True
@@ -98,8 +99,7 @@ class Problem:
     @cached_property
     def borders(self) -> np.ndarray:
         """Sequences where partitions begin and end, [P+1]."""
-        borders = partition_borders(self.offsets) if self.partitions is None else self.partitions
-        return borders_with_positions(borders, self.offsets)
+        return borders_of(self.offsets, self.partitions)
 
     def partition(self, number: int) -> Problem:
         first, last = self.borders[number : number + 2].tolist()

@@ -77,11 +77,6 @@ def _speed(values: np.ndarray, offsets: np.ndarray, width: int, _: np.ndarray | 
         return np.linalg.norm(_difference(values, offsets, width, None), axis=1, keepdims=True)
 
 
-def _log1p(values: np.ndarray, _: np.ndarray, width: int, quantiles: np.ndarray | None) -> np.ndarray:
-    """Return log(1 + |x|) with the sign of x."""
-    return np.copysign(np.log1p(np.abs(values)), values)
-
-
 def _clip(values: np.ndarray, _: np.ndarray, width: int, quantiles: np.ndarray | None) -> np.ndarray:
     assert quantiles is not None
     return np.clip(values, quantiles[0], quantiles[-1])
@@ -129,25 +124,17 @@ def _moments(values: np.ndarray, offsets: np.ndarray, width: int) -> tuple[np.nd
     return mean, deviation
 
 
-def _mean(values: np.ndarray, offsets: np.ndarray, width: int, _: np.ndarray | None) -> np.ndarray:
-    return _moments(values, offsets, width)[0]
-
-
-def _std(values: np.ndarray, offsets: np.ndarray, width: int, _: np.ndarray | None) -> np.ndarray:
-    return _moments(values, offsets, width)[1]
-
-
 def _before(width: int) -> tuple[int, int]:
     return width, 0
 
 
 DIFFERENCE = NumberTransform(_difference, _before, 1, 1)
 SPEED = NumberTransform(_speed, _before, 1, 1, joins=True)
-LOG1P = NumberTransform(_log1p)
+LOG1P = NumberTransform(lambda values, *_: np.copysign(np.log1p(np.abs(values)), values))  # log(1 + |x|), signed
 CLIP = NumberTransform(_clip, levels=lambda lowest: np.array([lowest, 1 - lowest]))
 RANK = NumberTransform(_rank, levels=lambda lowest: np.linspace(0, 1, RANKS))
-MEAN = NumberTransform(_mean, _around, 2)
-STD = NumberTransform(_std, _around, 2)
+MEAN = NumberTransform(lambda values, offsets, width, _: _moments(values, offsets, width)[0], _around, 2)
+STD = NumberTransform(lambda values, offsets, width, _: _moments(values, offsets, width)[1], _around, 2)
 
 
 def quantiles(parts: Iterable[np.ndarray], levels: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..chains import HALF_KNOWN, borders_with_positions, borders_within, partition_borders
+from ..chains import HALF_KNOWN, borders_of, borders_within
 from ..corpora import joined_weights
 from ..system import complete_sequences, offsets_of, piece_rows
 
@@ -45,8 +45,7 @@ class Dataset:
     @property
     def borders(self) -> np.ndarray:
         """Sequences where partitions begin and end, [P+1]; see `chains.problem`."""
-        borders = partition_borders(self.offsets) if self.partitions is None else self.partitions
-        return borders_with_positions(borders, self.offsets)
+        return borders_of(self.offsets, self.partitions)
 
     @property
     def known_labels(self) -> np.ndarray:
