@@ -279,9 +279,9 @@ def test_taggers_of_long_sequences_are_not_kept(exported, sequences, monkeypatch
     monkeypatch.setenv("KCRF_MODEL", str(exported))
     service = runpy.run_path(str(SERVER), run_name="server")["application"]
     rows, *_ = sequences[0]
-    assert service._label(rows).labels and len(service._idle) == 1
+    assert service._label(rows).labels and len(service.idle) == 1
     long = rows * (10_000 // len(rows) + 1)
-    assert len(service._label(long).labels) == len(long) and not service._idle
+    assert len(service._label(long).labels) == len(long) and not service.idle
 
 
 def test_spaces_separate_columns_of_lines_without_tabs(kcrf, exported, trained, sequences, tmp_path):
