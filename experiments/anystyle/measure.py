@@ -12,6 +12,7 @@ import argparse
 import json
 import resource
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -25,6 +26,7 @@ SAID = 12  # lines of training that are kept
 TEMPLATE = ["-c", "{data}/template", "--wapiti"]
 ROWS = {
     "wapiti": ("Wapiti, AnyStyle's template and settings", "", None),
+    "crfsuite": ("python-crfsuite, features of words by hand", ".words", None),
     "template": ("kcrf, the same template", "", TEMPLATE),
     "sigma2": ("kcrf, the same template, sigma2 1", "", [*TEMPLATE, "--sigma2", "1", "--decode", "viterbi"]),
     "penalty": ("kcrf, the same template and penalty", "",
@@ -51,6 +53,8 @@ def commands(asked: argparse.Namespace, work: Path) -> list[list[str]]:
     _, ending, options = ROWS[asked.row]
     train, test = (str(asked.data / f"{asked.fold}.{part}{ending}") for part in ("train", "test"))
     tagged, model, threads = str(work / "tagged"), str(work / "model.npz"), ["--threads", str(asked.threads)]
+    if asked.row == "crfsuite":
+        return [[sys.executable, str(Path(__file__).with_name("crfsuite.py")), train, test, tagged]]
     if options is None:  # `compact` is set by AnyStyle, all else a default of Wapiti
         how = ["-c", "-t", str(asked.threads), "-p", str(asked.data / "template")]
         return [[asked.wapiti, "train", *how, train, model], [asked.wapiti, "label", "-m", model, test, tagged]]

@@ -16,7 +16,7 @@ from measure import ROWS
 from readme import fill, origins, table
 
 FOLDS = range(1, 6)
-PEER = "wapiti"  # which decodes by Viterbi
+PEER = "wapiti"
 TOKENS, WHOLE = "accuracy", "sequence_accuracy"
 
 
@@ -61,7 +61,7 @@ def main() -> None:
         used = sum(run["seconds"][0][0] for run in runs) / len(runs)
         part = "" if folds == list(FOLDS) else f" (fold {', '.join(map(str, folds))})"
         if len(decoded) < 3:
-            cells += [cells[2] if row == PEER else "", ""]
+            cells += cells[2:4] if ROWS[row][2] is None else ["", ""]  # which decode by Viterbi
         lines.append([f"{title}{part}", *cells, f"{used:,.0f}"])
         each = {fold: evaluated(asked.kcrf, asked.results, row, [fold]) for fold in folds}
         shown = {fold: " / ".join(percent(one[name], 1) for name in (TOKENS, WHOLE)) for fold, one in each.items()}

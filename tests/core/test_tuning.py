@@ -10,7 +10,7 @@ import pytest
 from tests.core.test_encoding import corpus_of as text_corpus
 
 from kcrf_core import KernelCRF
-from kcrf_core.config import configuration_text, load_yaml, parse_config
+from kcrf_core.config import configuration_text, load_template, load_yaml, parse_config
 from kcrf_core.corpora import corpus_of, read_corpus
 from kcrf_core.encoding import alternatives, configured, defaults, fit_encoding
 from kcrf_core.errors import ConfigError, Interrupted
@@ -125,6 +125,22 @@ def test_a_configuration_with_features_is_the_second_candidate(accents, sample_d
     raw["training"] = {"sigma2": "auto"}
     assert "sigma2" not in make_space(accents, raw, "test").choices
     assert "sigma2" not in make_space(accents, {"features": [{"column": "c0"}]}, "test").choices
+
+
+@pytest.mark.parametrize("template", ["U1:%x[0,0]\nU2:%x[-1,1]\n", "U1:%x[0,0]\nB1:%x[0,1]\nB\n", "B1:%x[0,0]\n"])
+def test_a_template_is_tried_together_with_default_features(rng, template):
+    text = text_corpus(words(rng, 150, "abc").replace("a", "A").replace("y\t", ",\t").replace("\t", "\tq\t"))
+    space = make_space(text, load_template(template, "test"), "test")
+    found = {space.title(one): parse_config(space.raw(one)) for one in space.seeds}
+    both = {title: config for title, config in found.items() if title.startswith("features given and default")}
+    assert len(both) == (0 if template.startswith("B") else 2)
+    given = next(config for title, config in found.items() if title == "features given")
+    for config in both.values():
+        encoding, _ = fit_encoding(config, text)
+        seen = {term.name: set(encoding.term_features(term)) for term in config.mapped_terms}
+        assert {feature.name for feature in given.features} < {feature.name for feature in config.features}
+        assert {"U1", "c0", "c0.shape"} <= seen["node"]
+        assert {term.name for term in given.terms} <= {term.name for term in config.terms}
 
 
 @pytest.mark.slow

@@ -106,8 +106,7 @@ def shape_features(names: Collection[str], words: Iterable[str], labels: Collect
 
 
 def _of_numbers(default: Defaults) -> dict[str, Raw]:
-    raw = default.raw
-    columns = default.columns
+    raw, columns = default.raw, default.columns
     real = [one for one in raw["features"] if one.get("column") in columns and one.get("type") != "categorical"]
     others = [one for one in raw["features"] if one not in real]
     plain = [{key: value for key, value in one.items() if key != "transform"} for one in real]

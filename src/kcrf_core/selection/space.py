@@ -35,8 +35,8 @@ GRAMS = "n-grams"  # of letters and other tags
 # Columns that pairs and triples are made of.
 MOST_PAIRED, MOST_TRIPLED = 60, 24
 
-# Where a configuration has features: those of the default, or those of the configuration.
-FEATURE_CHOICE, GIVEN = "features", "given"
+# Where a configuration has features: those of the default, or those of the configuration, or of a template both.
+FEATURE_CHOICE, GIVEN, BOTH = "features", "given", "given and default"
 SIGMA2_CHOICE, AUTOMATIC = "sigma2", "auto"
 LABELS = ("first-order transitions", "second-order transitions", "no transitions")
 PIVOT_CHOICE, LABEL_CHOICE, PENALTY_CHOICE = "pivots", "labels", "c1"
@@ -402,7 +402,9 @@ class Space:
         self._sigma2 = None if fixed == AUTOMATIC else fixed
         choices = [choice for block in blocks for choice in block.choices]
         if self._given is not None:
-            choices[:0] = [Choice(FEATURE_CHOICE, (USUAL, GIVEN), USUAL), *self._given.choices]
+            named = all("name" in one for one in self._given.features)  # as those of templates are
+            both = [BOTH] if named and any(one.get("name") == "node" and "kernel" not in one for one in mapped) else []
+            choices[:0] = [Choice(FEATURE_CHOICE, (USUAL, GIVEN, *both), USUAL), *self._given.choices]
             if self._sigma2 or any("sigma2" in term for term in (*mapped, *labels)):
                 choices.append(Choice(SIGMA2_CHOICE, (AUTOMATIC, GIVEN), AUTOMATIC))
         if label_terms:
@@ -422,6 +424,7 @@ class Space:
         out, choices, first = [self.start], self.choices, []
         if self._given is not None:
             first = [{FEATURE_CHOICE: GIVEN, **own} for own in ({SIGMA2_CHOICE: GIVEN}, {}, *self._given.seeds)]
+            first[2:2] = [{FEATURE_CHOICE: BOTH, **own} for block in self._blocks for own in (*block.seeds[:1], {})]
         # The best of each block come before the second best of any.
         by_block = filter(None, chain.from_iterable(zip_longest(*(block.seeds for block in self._blocks))))
         for seed in (*first, *by_block):
@@ -473,8 +476,9 @@ class Space:
         linear: list[str] = []
         terms: list[dict[str, Any]] = []
         observed = False
-        given = self._given if chosen.get(FEATURE_CHOICE) == GIVEN else None
-        for block in self._blocks if given is None else [given]:
+        source = chosen.get(FEATURE_CHOICE, USUAL)
+        given = None if source == USUAL else self._given
+        for block in (*([] if given is None else [given]), *([] if source == GIVEN else self._blocks)):
             part = block.part(chosen, pivots)
             observed = observed or part.observed
             features += part.features
@@ -483,8 +487,12 @@ class Space:
         if linear:
             # A pattern is shorter where all features are meant.
             whole = len(linear) == len(features) or "*" in linear
-            names = ["*"] if whole else linear
-            terms.insert(0, {"name": "node", "features": names, "kernel": {"type": LINEAR}})
+            node = next((term for term in terms if source == BOTH and term.get("name") == "node"), None)
+            if node is None:
+                names = ["*"] if whole else linear
+                terms.insert(0, {"name": "node", "features": names, "kernel": {"type": LINEAR}})
+            elif "features" in node:
+                terms[terms.index(node)] = {**node, "features": [*node["features"], *linear]}
         order = chosen.get(LABEL_CHOICE)
         if self._given_labels is not None and (order is None or (given is not None and order == LABELS[0])):
             terms += self._given_labels

@@ -164,8 +164,7 @@ def _column_blocks(
     tags: tuple[str, ...] = ()
     if text:
         observed = bool((usual.get("training") or {}).get("observed_features"))
-        marks = _columns_of_runs(inputs, encoding.columns, columns)
-        words = TextBlock(tuple(text), observed, marks, encoding.labels)
+        words = TextBlock(tuple(text), observed, _columns_of_runs(inputs, encoding.columns, columns), encoding.labels)
         blocks.append(words)
         tags = words.tags
     if real:
