@@ -13,6 +13,7 @@ import pytest
 import oracle
 from kcrf_core import fit_encoding, parse_config
 from kcrf_core.chains import EDGE, EDGE2, EDGE_X, NODE, Edges, Problem
+from kcrf_core.config import configuration_text, load_template, load_yaml
 from kcrf_core.corpora import Corpus
 from kcrf_core.errors import ConfigError
 from kcrf_core.maps import ExplicitMap
@@ -440,23 +441,23 @@ def test_the_search_begins_on_the_grid(rng, workers, kernel, scale):
     np.testing.assert_allclose(steps, np.round(steps), atol=0.02)  # three digits are kept
 
 
-def test_transitions_that_depend_on_the_input_share_the_sigma2_of_other_weights(rng, workers):
-    """As in the programs that templates come from, whatever the variance of scores; a kernel has its own."""
+@pytest.mark.parametrize("shared", [True, False])
+def test_transitions_of_a_template_share_the_sigma2_of_other_weights(rng, workers, shared):
+    """As in the programs that templates come from, whatever the variance of scores."""
     columns = [[str(rng.integers(5)) for _ in range(200)] for _ in range(20)]
     labels = ["ab"[int(columns[0][t]) % 2 ^ rng.integers(5) // 4] for t in range(200)]
     corpus = Corpus("toy", (*columns, labels), np.arange(0, 201, 5), np.arange(1, 201))
-    names = [f"c{number}" for number in range(20)]
-    for kernel in ("linear", "rbf"):
-        node = {"features": names, "kernel": kernel, **({"map": {"size": 20}} if kernel == "rbf" else {})}
-        both = {"type": "edge-x", "features": ["c0"]}
-        config = parse_config({"window": [0], "terms": [node, both, {"type": "edge"}]})
-        encoding, dataset = fit_encoding(config, corpus)
-        trials = Trials()
-        judge(encoding, dataset, config, splits=make_splits(problem_of(encoding, dataset), seed=0), workers=workers,
-              observer=trials)  # fmt: skip
-        shared = [trial.sigma2["node"] == trial.sigma2["edge-x"] for trial in trials.trials]
-        assert all(shared) if kernel == "linear" else not shared[0]
-        assert any(trial.sigma2["node"] != trial.sigma2["edge"] for trial in trials.trials)
+    lines = [f"U{number}:%x[0,{number}]" for number in range(20)]
+    raw = load_template("\n".join([*lines, "B1:%x[0,0]", "B"]), "template")
+    assert [term.get("shared") for term in raw["terms"]] == [None, True, None]
+    raw["terms"][1]["shared"] = shared
+    config = parse_config(raw)
+    assert parse_config(load_yaml(configuration_text(config.to_dict()), "yaml")).terms == config.terms
+    encoding, dataset = fit_encoding(config, corpus)
+    trials, splits = Trials(), make_splits(problem_of(encoding, dataset), seed=0)
+    judge(encoding, dataset, config, splits=splits, workers=workers, observer=trials)
+    assert all(trial.sigma2["node"] == trial.sigma2["edge-x"] for trial in trials.trials) == shared
+    assert any(trial.sigma2["node"] != trial.sigma2["edge"] for trial in trials.trials)
 
 
 def test_rounding_errors_of_fits_do_not_grow_along_the_path(rng, workers, monkeypatch):

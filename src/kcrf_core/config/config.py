@@ -149,6 +149,7 @@ class TermConfig:
     kernel: KernelConfig = field(default_factory=KernelConfig)
     map: MapConfig = MapConfig()
     sigma2: float | None = declared(values.variance)  # None: the one of the training section
+    shared: bool = declared(boolean, False)  # a sigma2 that is chosen is that of the first term
     window: tuple[int, ...] | None = declared(values.window)  # replaces the windows of its features, unless None
     clique: Any = field(init=False, repr=False, compare=False)  # the type of its cliques, a `chains.Clique`
 
@@ -563,14 +564,14 @@ def feature_dict(feature: FeatureConfig) -> dict[str, Any]:
 def term_dict(term: TermConfig) -> dict[str, Any]:
     """Return the layout of a term in the YAML file."""
     out: dict[str, Any] = {"name": term.name, "type": term.type}
-    sigma2 = variance_text(term.sigma2)
     if term.clique.mapped:
         out["features"] = list(term.features)
         if term.window is not None:
             out["window"] = list(term.window)
         out["kernel"] = term.kernel.to_dict()
         out["map"] = {key: value for key, value in asdict(term.map).items() if value is not None}
-    return out if sigma2 is None else {**out, "sigma2": sigma2}
+    given = {"sigma2": variance_text(term.sigma2), "shared": term.shared or None}
+    return out | {key: value for key, value in given.items() if value is not None}
 
 
 def plain_kernels() -> list[str]:

@@ -273,7 +273,7 @@ def _parse_term(section: _Section) -> TermConfig:
         for key in ("features", "window", "kernel", "map"):
             if section.raw.get(key) is not None:
                 raise section.error(key, f"an {kind} term does not use the input and takes no '{key}'")
-        return TermConfig(name, kind, (), sigma2=found["sigma2"])
+        return TermConfig(name, kind, (), sigma2=found["sigma2"], shared=found["shared"])
     kernel = KernelConfig() if raw_kernel is None else _parse_kernel(raw_kernel)
     map_config = MapConfig() if raw_map is None else _parse_map(raw_map)
     if map_config.type == "explicit" and not kernel.kernel.explicit:

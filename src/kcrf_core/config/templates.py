@@ -255,8 +255,10 @@ def load_template(text: str, source: str, wapiti: bool = False) -> dict[str, Any
     terms: list[dict[str, Any]] = []
     for name, features in (("node", nodes), ("edge-x", edges)):
         if features:
-            term = {"name": name, "type": name}
-            terms.append(term if not (nodes and edges) else term | {"features": [one["name"] for one in features]})
+            term: dict[str, Any] = {"name": name, "type": name}
+            if nodes and edges:  # which share sigma2, since these programs have one penalty for all weights
+                term |= {"features": [one["name"] for one in features]} | ({} if name == "node" else {"shared": True})
+            terms.append(term)
     if edge:
         terms.append({"name": "edge", "type": transitions})
     return {"features": nodes + edges, "terms": terms}

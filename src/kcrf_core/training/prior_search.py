@@ -1,13 +1,12 @@
 """Prior variances chosen on held-out data, by the metric and by log p of single labels.
 
 A setting gives sigma2 of each term that has none, on a grid of half decades. The search begins at c2 = 1 and moves all
-of these terms together, then each of them but the first alone, in the way that helps. Transitions that depend on the
-input share the sigma2 of linear weights, as in the programs that templates come from. Of the settings whose metric is
-within one paired standard error of the best, those whose log p is within one of the best are alike. With accuracy,
-which counts the same labels with more noise and depends on the decoder, and with log-loss, log p alone decides, within
-two standard errors. The search takes the one nearest to where it began, then the one with the smaller variances. F1 of
-spans is that with a bonus for spans (`scoring.costs`), unless a decoder is given: without one, it depends on how
-cautious probabilities are.
+of these terms together, then each of them but the first alone, in the way that helps, unless it shares the sigma2 of
+the first. Of the settings whose metric is within one paired standard error of the best, those whose log p is within one
+of the best are alike. With accuracy, which counts the same labels with more noise and depends on the decoder, and with
+log-loss, log p alone decides, within two standard errors. The search takes the one nearest to where it began, then the
+one with the smaller variances. F1 of spans is that with a bonus for spans (`scoring.costs`), unless a decoder is given:
+without one, it depends on how cautious probabilities are.
 
 The same data give the same choice on every machine and engine: fits are in double precision and begin anew at rounded
 parameters after some passes, so that rounding errors, which grow a thousandfold in 30 passes, are lost in time; and
@@ -25,7 +24,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..chains import EDGE_X
 from ..errors import Interrupted
 from ..objective import Objective, Vector
 from ..objective.solvers import ALL_TERMS, PASSES, Stage, Trial
@@ -180,12 +178,11 @@ def _beginnings(task: TrainingTask, scales: Mapping[str, float]) -> dict[str, fl
 
     Scores of all terms begin with the same variance: that of the first linear term at the origin, or else of the first
     one. Terms with pivots beside linear ones begin one grid step above: linear weights know the words of the training
-    data well, and a kernel is there for others (WNUT-17 with embeddings). Transitions, also those that depend on the
-    input, begin with the sigma2 of the first term, or with a tenth if there are pivots alone, where they would learn
-    what the sequences of the sample have in common (OCR and batteryless_adl).
+    data well, and a kernel is there for others (WNUT-17 with embeddings). Transitions begin with the sigma2 of the
+    first term, or with a tenth if there are pivots alone, where they would learn what the sequences of the sample have
+    in common (OCR and batteryless_adl). Terms may share the sigma2 of the first one, as those of templates do.
     """
-    maps, tied = [(term.config.name, term.map) for term in task.terms], _tied(task)
-    mapped = [(name, own) for name, own in maps if own is not None and name not in tied]
+    mapped = [(term.config.name, term.map) for term in task.terms if term.map is not None]
     linear = [name for name, own in mapped if not own.nested]
     first = (linear or [name for name, _ in mapped] or [""])[0]
     variance = min(max(GRID_ORIGIN * scales.get(first, 1.0), FIRST_LEAST), FIRST_MOST)
@@ -196,15 +193,13 @@ def _beginnings(task: TrainingTask, scales: Mapping[str, float]) -> dict[str, fl
 
     of_transitions = on_grid(scales.get(first, 1.0)) / (10 if mapped and not linear else 1)
     above = {name: int(own.nested and bool(linear)) for name, own in mapped}
-    return {name: on_grid(scale, above[name]) if name in above else of_transitions for name, scale in scales.items()}
+    own = {name: on_grid(scale, above[name]) if name in above else of_transitions for name, scale in scales.items()}
+    return own | {name: next(iter(own.values())) for name in own.keys() & _tied(task)}
 
 
 def _tied(task: TrainingTask) -> set[str]:
-    """Return names of linear `edge-x` terms, which share the sigma2 of the first term if that is linear, too."""
-    maps = [(term.config, term.map) for term in task.terms]
-    linear = {config.name: config.clique for config, own in maps if own is not None and not own.nested}
-    pairs = {name for name, clique in linear.items() if clique is EDGE_X}
-    return pairs if task.terms[0].config.name in linear.keys() - pairs else set()
+    """Return the names of terms that share the sigma2 of the first one."""
+    return {term.config.name for term in task.terms if term.config.shared}
 
 
 Labeller: TypeAlias = Callable[[np.ndarray], np.ndarray]  # from bonuses of spans to the best labels
