@@ -230,8 +230,8 @@ BUGS = [
     ),
     Bug(
         "kcrf_core/objective/solvers/working_set.py",
-        "self.active_gram[:k, :k] += self._grams(rows, signed)",
-        "self.active_gram[:k, :k] += self._grams(rows, rows)",
+        "np.where(active[changed[part]], 1, -1)",
+        "np.where(active[changed[part]], 1, 1)",
         "core/test_working_set.py",
     ),
     Bug(

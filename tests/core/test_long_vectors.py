@@ -225,6 +225,22 @@ def test_every_operation_gives_the_same_bytes_on_any_number_of_threads(rng, size
     assert everything(1) == everything(2) == everything(5)
 
 
+@pytest.mark.parametrize("size", [1, 1030, 100_003])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_places_beyond_thresholds_are_found_slice_by_slice(rng, size, dtype):
+    values = np.round(rng.normal(size=size), 1).astype(dtype)
+    thresholds = np.round(rng.uniform(size=size), 1).astype(dtype).astype(np.float64)  # many are met and not passed
+    blocks = [slice(0, size // 3), slice(size // 3, size)]
+    for threads in (1, 3):
+        with Workers(threads) as workers:
+            vectors = HostVectors(blocks, workers)
+            found = vectors.beyond(values, thresholds)
+            assert found.dtype == np.int64
+            np.testing.assert_array_equal(found, np.flatnonzero(np.abs(values.astype(np.float64)) > thresholds))
+            assert not len(vectors.beyond(values, np.full(size, 1e3)))
+            assert len(vectors.beyond(values, np.full(size, -1.0))) == size
+
+
 def test_a_vector_of_another_length_or_type_is_refused(workers):
     vectors = HostVectors([slice(0, 5)], workers)
     for wrong in (np.ones(4), np.ones(6), np.ones(5, dtype=np.int64)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from kcrf_core.estimator import KernelCRF
 from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.maps import ExplicitMap, KeptPlaces, RepeatedMap, SparseWeights
 from kcrf_core.model import Model
-from kcrf_core.objective import HessianBlocks, Objective, ObjectiveTerm
+from kcrf_core.objective import HessianBlocks, Mixture, Objective, ObjectiveTerm, SparseDual
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, proximal
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train
@@ -139,6 +139,46 @@ def test_bounds_are_never_above_the_optimum(rng, workers, repetitions):
             )
             tight += proven.lower > 0.9 * best.value
         assert tight
+
+
+def test_values_of_the_working_set_are_those_of_the_whole_vectors(rng, workers, monkeypatch):
+    """They are looked up once, and change with steps, with parameters that join, and with those that leave."""
+    monkeypatch.setattr(proximal, "MOST_NEW", 5)
+    problem = random_problem(rng, 3, 30, 8)
+    feature_map = ExplicitMap.of(random_inputs(rng, problem.positions, 4, 2), np.float64)
+    terms = [ObjectiveTerm(NODE, 5.0, feature_map, threshold=0.3), ObjectiveTerm(EDGE, 2.0, threshold=0.3)]
+    objective = on_threads(problem, terms, workers)
+    theta = objective.vectors.from_array(np.where(rng.random(objective.size) < 0.1, 0.3, 0.0))
+    run = Run(1e-9, 60, proves=False)
+    model, now, sizes = proximal.QuadraticModel(objective, theta), run.evaluate(objective, theta), []
+    for _ in range(25):
+        reached = proximal.step(objective, theta, now, model, run)
+        if reached is None:
+            break
+        theta, now = reached
+        sizes.append(len(model))
+        np.testing.assert_array_equal(model._start, theta[model.columns])
+        np.testing.assert_array_equal(model._slope, now.gradient[model.columns])
+        np.testing.assert_array_equal(model._least, objective.thresholds[model.columns])
+    assert any(later > earlier for earlier, later in pairwise(sizes))
+    assert any(later < earlier for earlier, later in pairwise(sizes))
+
+
+def test_the_bound_is_the_best_of_all_shares(rng):
+    for beyond, infinite in product((0, 1, 300), (False, True)):
+        thresholds, variances = rng.uniform(0.1, 1, beyond), rng.uniform(0.1, 50, beyond)
+        if infinite:
+            variances[:1] = np.inf
+        dual = SparseDual(20.0, np.arange(beyond), thresholds * (1 + rng.exponential(3, beyond)), thresholds, variances)
+        gold = Mixture(rng.uniform(0.5, 2, 4), np.array([0.3, 0.7]), np.log(rng.uniform(0.01, 0.9, (2, 4))))
+        for mixture in (None, gold):
+            most = 0.0
+            for share in np.linspace(1e-5, 1, 20_001):
+                excess = np.maximum(share * dual.sizes - thresholds, 0.0)
+                lost = np.where(excess > 1e-12, variances, 0.0) @ excess**2 / 2
+                most = max(most, share * 20.0 + (mixture.gain(share) if mixture else 0.0) - lost)
+            np.testing.assert_allclose(dual.bound(mixture=mixture), most, rtol=2e-4)
+            assert dual.bound(mixture=mixture) >= most * (1 - 1e-7)
 
 
 def test_points_have_the_penalty_in_p_and_not_in_the_gradient(rng, workers):

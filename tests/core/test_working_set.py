@@ -133,3 +133,22 @@ def test_a_step_along_which_p_does_not_curve_upwards_is_not_taken_up(few_slots):
         working.join(np.arange(3), np.ones(3))
         working.add(np.ones(3), -np.ones(3))
         assert working.pairs == 0 and working.length == 0
+
+
+def test_any_number_of_threads_gives_the_same_bytes(few_slots):
+    def minima(threads):
+        rng, found = np.random.default_rng(1), []
+        factor = rng.normal(size=(SIZE, SIZE))
+        hessian = factor @ factor.T
+        with Workers(threads) as workers:
+            working = module.WorkingSet(SIZE, np.float32, workers)
+            working.join(np.arange(SIZE), rng.uniform(1, 2, SIZE))
+            for _ in range(SLOTS + 1):
+                step = rng.normal(size=len(working))
+                working.add(step, hessian[np.ix_(working.columns, working.columns)] @ step)
+                theta, slope = rng.normal(size=(2, len(working)))
+                found.append(working.minimise(theta, slope, np.full(len(working), 0.3), working.length)[0].tobytes())
+                working.leave(np.arange(len(working)) % 4 == 1)
+        return found
+
+    assert minima(1) == minima(3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -49,19 +49,6 @@ class DeviceVectors(Vectors):
         self._matrices.append((matrix, self.backend.array(matrix, DOUBLE)))  # the last few stay on the device
         del self._matrices[: -2 * max(len(self.blocks), 1)]
         return self._matrices[-1][1] @ rows
-
-    def _each_slice(
-        self, work: Callable[[slice, float], Sequence[Array | float]], width: int, variances: np.ndarray | None = None
-    ) -> np.ndarray:
-        found, each = [], np.zeros(len(self.blocks)) if variances is None else variances
-        for block, sigma2 in zip(self.blocks, each.tolist(), strict=True):
-            if block.stop > block.start:
-                values = [
-                    self.backend.zeros((1,)) + own if isinstance(own, float) else own for own in work(block, sigma2)
-                ]
-                found += [self._double(own).reshape(-1) for own in values]
-        numbers = self.backend.numpy(self.xp.concatenate([self.backend.zeros((0,)), *found]))
-        return numbers.reshape(-1, width).T if width else np.empty((0, 0))
 
     def pairs(self, most: int, dtype: np.dtype | type) -> Pairs:
         """Return room for so many pairs, in double precision where there is plenty."""

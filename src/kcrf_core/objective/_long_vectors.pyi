@@ -11,6 +11,7 @@ dots: Operation
 products: Operation
 add_prior: Operation
 add_sparse_prior: Operation
+beyond: Operation
 linearised: Operation
 put_pair: Operation
 reduced: Operation

@@ -45,6 +45,7 @@ cdef extern from "_long_vectors.h" nogil:
     kcrf_work_on do_products "KCRF_WIDEST(kcrf_products)"
     kcrf_work_on do_add_prior "KCRF_WIDEST(kcrf_add_prior)"
     kcrf_work_on do_add_sparse_prior "KCRF_WIDEST(kcrf_add_sparse_prior)"
+    kcrf_work_on do_beyond "KCRF_WIDEST(kcrf_beyond)"
     kcrf_work_on do_linearised "KCRF_WIDEST(kcrf_linearised)"
     kcrf_work_on do_put_pair "KCRF_WIDEST(kcrf_put_pair)"
     kcrf_work_on do_reduced "KCRF_WIDEST(kcrf_reduced)"
@@ -65,7 +66,7 @@ cdef Operation operation(kcrf_work_on work):
 
 stepped, copied, multiplied = operation(do_stepped), operation(do_copied), operation(do_multiplied)
 dots, products, add_prior = operation(do_dots), operation(do_products), operation(do_add_prior)
-add_sparse_prior = operation(do_add_sparse_prior)
+add_sparse_prior, beyond = operation(do_add_sparse_prior), operation(do_beyond)
 linearised, put_pair = operation(do_linearised), operation(do_put_pair)
 reduced, finished = operation(do_reduced), operation(do_finished)
 

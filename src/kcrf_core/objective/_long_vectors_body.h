@@ -366,6 +366,26 @@ static TARGET void NAME(add_sparse_prior)(const kcrf_operation *self, kcrf_slice
     }
 }
 
+/* Sums [slices] of how many values are beyond thresholds, and in `places` where, from the beginning of each slice. */
+static TARGET void NAME(beyond)(const kcrf_operation *self, kcrf_slices some)
+{
+    uint16_t *places = self->c.values;
+    double room[TILE], room_thresholds[TILE];
+    NAME(clear)(self->sums + some.first, some.last - some.first);
+    FOR_EACH_TILE(some)
+    {
+        const double *restrict values = NAME(tile)(self->a, at, n, room);
+        const double *restrict limits = NAME(tile)(self->b, at, n, room_thresholds);
+        const ptrdiff_t first = (ptrdiff_t)self->bounds[k];
+        ptrdiff_t count = (ptrdiff_t)self->sums[k];
+        for (ptrdiff_t i = 0; i < n; i++) {
+            places[first + count] = (uint16_t)(at + i - first);
+            count += fabs(values[i]) > limits[i];
+        }
+        self->sums[k] = (double)count;
+    }
+}
+
 /* out = g / sqrt(precision) for g = gradient - precision theta; sums [slices, count + 2] of g theta, and of out times
    each of `count` others and itself. */
 static TARGET void NAME(linearised)(const kcrf_operation *self, kcrf_slices some)

@@ -87,19 +87,25 @@ class SparseDual:
     def bound(self, slack: Slack = NO_SLACK, mixture: Mixture | None = None) -> float:
         """Return the best bound of mixtures with gold, less its rounding error; without one, by s H(p) alone."""
         infinite = np.isinf(self.variances)
-        excess = float((self.sizes[infinite] / self.thresholds[infinite]).max(initial=0.0))
-        sizes, thresholds, variances = (own[~infinite] for own in (self.sizes, self.thresholds, self.variances))
-
-        def slope(share: float) -> float:
-            """Return the derivative of the bound by s."""
-            lost = float(variances * sizes @ np.maximum(share * sizes - thresholds, 0.0))
-            return self.constant - lost + (mixture.slope(share) if mixture else 0.0)
-
-        share = 1.0 / max(1.0, excess + slack.excess)
-        if slope(share) < 0:
-            least = 0.0
-            for _ in range(HALVINGS):
-                middle = (least + share) / 2
-                least, share = (middle, share) if slope(middle) > 0 else (least, middle)
+        excess, sizes, thresholds, variances = 0.0, self.sizes, self.thresholds, self.variances
+        if infinite.any():
+            excess = float((sizes[infinite] / thresholds[infinite]).max())
+            sizes, thresholds, variances = (own[~infinite] for own in (sizes, thresholds, variances))
+        share, least = 1.0 / max(1.0, excess + slack.excess), 0.0
+        # The bound falls by sum_j sigma^2 g^2 max(s - c / |g|, 0) with s: the sum over terms that are linear between
+        # `least` and `share`, and those that are not yet known to be so, which become ever fewer.
+        borders, weights, linear, at_zero = thresholds / sizes, variances * sizes * sizes, 0.0, 0.0
+        for halving in range(HALVINGS + 1):
+            middle = (least + share) / 2 if halving else share
+            below = borders < middle
+            weight, moment = float(weights[below].sum()), float(weights[below] @ borders[below])
+            slope = self.constant - (linear + weight) * middle + at_zero + moment
+            if slope + (mixture.slope(middle) if mixture else 0.0) <= 0:
+                share, kept = middle, below
+            elif not halving:
+                break
+            else:
+                least, kept, linear, at_zero = middle, ~below, linear + weight, at_zero + moment
+            borders, weights = borders[kept], weights[kept]
         constant = share * self.constant + (mixture.gain(share) if mixture else 0.0)
         return slack.widen(constant, float(variances @ np.maximum(share * sizes - thresholds, 0.0) ** 2))

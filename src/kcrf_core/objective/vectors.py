@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, TypeAlias
 from weakref import ref
@@ -192,12 +192,8 @@ class Vectors(ABC):
 
     def add_curvature(self, target: Vector, vector: Vector, variances: np.ndarray) -> None:
         """Add vector / sigma^2 to target."""
-
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            target[part] += (1.0 / sigma2) * self._double(vector[part])
-            return ()
-
-        self._each_slice(work, 0, variances)
+        for block, sigma2 in self._each_block(variances):
+            target[block] += (1.0 / sigma2) * self._double(vector[block])
 
     def linearised(
         self, theta: Vector, gradient: Vector, variances: np.ndarray, dtype: np.dtype | type, others: Sequence[Vector]
@@ -216,25 +212,11 @@ class Vectors(ABC):
         sums = self._numbers([sum(along), *((exact * self._double(other)).sum() for other in (*others, scaled))])
         return scaled, sums[0], sums[1:]
 
-    @abstractmethod
-    def _each_slice(
-        self, work: Callable[[slice, float], Sequence[Vector | float]], width: int, variances: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Call `work` for slices that cross no border of blocks, with their sigma^2.
-
-        It returns numbers, or arrays of them, `width` in all; [width, S] comes back.
-        """
-
     def add_sparse_prior(self, gradient: Vector, theta: Vector, variances: np.ndarray, thresholds: Vector) -> float:
         """Add theta / sigma^2 to a gradient; return what the prior and an L1 penalty beside it add to P."""
-
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            own, point = gradient[part], theta[part]
-            prior = (point * point).sum() * (1.0 / sigma2) / 2 + (thresholds[part] * abs(point)).sum()
-            own += (1.0 / sigma2) * point
-            return (prior,)
-
-        return float(self._each_slice(work, 1, variances).sum())
+        self.add_curvature(gradient, theta, variances)
+        squares = float((np.array(self.block_dots(theta, theta)) / variances).sum())
+        return squares / 2 + float((thresholds * abs(theta)).sum())
 
     def loss_gradient(self, theta: Vector, gradient: Vector, variances: np.ndarray) -> Vector:
         """Return a gradient without that of the Gaussian prior."""
@@ -244,15 +226,9 @@ class Vectors(ABC):
 
     def steepest_square(self, theta: Vector, gradient: Vector, thresholds: Vector) -> float:
         """Return the squared length of the shortest subgradient of P, from its gradient without the L1 penalty."""
-        xp = self.xp
-
-        def work(part: slice, sigma2: float) -> Sequence[Vector | float]:
-            own, point, least = gradient[part], theta[part], thresholds[part]
-            soft = xp.clip(abs(own) - least, 0.0, None)
-            shortest = xp.where(point != 0, own + xp.copysign(least, point), soft)
-            return ((shortest * shortest).sum(),)
-
-        return float(self._each_slice(work, 1).sum())
+        beyond = self.xp.clip(abs(gradient) - thresholds, 0.0, None)
+        shortest = self.xp.where(theta != 0, gradient + self.xp.copysign(thresholds, theta), beyond)
+        return self.dot(shortest, shortest)
 
     def beyond(self, gradient: Vector, thresholds: Vector) -> np.ndarray:
         """Return the places where a slope is beyond its threshold, in their order."""
@@ -387,18 +363,9 @@ class HostVectors(Vectors):
         constant, *products = sums.sum(axis=0).tolist()
         return scaled, constant, products
 
-    def _each_slice(
-        self, work: Callable[[slice, float], Sequence[Vector | float]], width: int, variances: np.ndarray | None = None
-    ) -> np.ndarray:
-        bounds = self._bounds.tolist()
-        each = np.zeros(self._slices) if variances is None else np.asarray(variances, dtype=np.float64)[self._block_of]
-
-        def numbered(number: int) -> np.ndarray:
-            found = work(slice(bounds[number], bounds[number + 1]), float(each[number]))
-            return np.concatenate([np.empty(0), *(np.ravel(own) for own in found)])
-
-        found = list(self._workers.map(numbered, range(self._slices)))
-        return np.array(found, dtype=np.float64).reshape(self._slices, width).T
+    def add_curvature(self, target: np.ndarray, vector: np.ndarray, variances: np.ndarray) -> None:
+        given = {"a": self._written(target), "b": self._values(vector)}
+        self._go(_long_vectors.add_prior, 3, 2, factors=self._precisions(variances), **given)
 
     def add_sparse_prior(
         self, gradient: np.ndarray, theta: np.ndarray, variances: np.ndarray, thresholds: np.ndarray
@@ -409,13 +376,11 @@ class HostVectors(Vectors):
         return float(precisions @ sums[:, 0] / 2 + sums[:, 1].sum())
 
     def beyond(self, gradient: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-        bounds = self._bounds.tolist()
-
-        def places(number: int) -> np.ndarray:
-            part = slice(bounds[number], bounds[number + 1])
-            return np.flatnonzero(np.abs(gradient[part]) > thresholds[part]) + part.start
-
-        return np.concatenate([np.empty(0, dtype=np.int64), *self._workers.map(places, range(self._slices))])
+        places = np.empty(self.size, dtype=np.uint16)  # memory that nothing is written to takes none
+        given = {"a": self._values(gradient), "b": self._values(thresholds), "c": self._written(places)}
+        counts = self._go(_long_vectors.beyond, 2, 1, **given)[:, 0].astype(np.int64).tolist()
+        found = [places[first : first + count] for first, count in zip(self._bounds.tolist(), counts, strict=False)]
+        return np.repeat(self._bounds[:-1], counts) + np.concatenate([places[:0], *found])
 
     def with_values(self, vector: np.ndarray, places: np.ndarray, values: np.ndarray) -> np.ndarray:
         out = self.empty()

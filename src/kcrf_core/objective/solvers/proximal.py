@@ -58,7 +58,7 @@ def step(
                 found = run.evaluate(objective, point)
                 if found.value <= now.value + SUFFICIENT_DECREASE * length * change:
                     run.steps += 1
-                    model.remember(length * direction, now, found)
+                    model.remember(length * direction, found)
                     return point, found
                 length *= SHORTER
         if not model.pairs:
@@ -74,35 +74,40 @@ class QuadraticModel(WorkingSet):
         self._vectors = objective.vectors
         self._thresholds = self._vectors.zeros() if objective.thresholds is None else objective.thresholds
         curvature = objective.initial_curvature()
-        self._least = LEAST_CURVATURE * curvature.max(initial=1e-300)
-        self._curvature = np.maximum(curvature, self._least) ** POWER
+        self._lowest = LEAST_CURVATURE * curvature.max(initial=1e-300)
+        self._curvature = np.maximum(curvature, self._lowest) ** POWER
+        # [w] theta, its gradient and thresholds, as far as they have been looked up
+        self._start, self._slope, self._least = (np.empty(0) for _ in range(3))
         nonzero = np.flatnonzero(self._vectors.to_array(theta))
         self.join(nonzero, self._curvature[nonzero])
 
     def look(self, objective: Objective, theta: Vector, run: Run) -> None:
         """Start from the Hessian's diagonal at these parameters, and keep the pairs."""
-        self._curvature = np.maximum(current_curvature(objective, theta, run), self._least) ** POWER
+        self._curvature = np.maximum(current_curvature(objective, theta, run), self._lowest) ** POWER
         self.rescale(self._curvature[self.columns])
 
     def step(self, theta: Vector, now: Point) -> tuple[np.ndarray, np.ndarray, float]:
         """Return parameters of the working set, a step of theirs to the minimum of the model, and its change of P."""
-        self.leave((self._taken(theta) == 0) & (abs(self._taken(now.gradient)) <= self._taken(self._thresholds)))
         wanted = now.dual.places if now.dual else np.arange(self._vectors.size)
         new = ~self._member[wanted]
         if now.dual and new.sum() > MOST_NEW:
             excess = (now.dual.sizes - now.dual.thresholds)[new]
             wanted = wanted[new][np.sort(np.argpartition(-excess, MOST_NEW)[:MOST_NEW])]
         self.join(wanted, self._curvature[wanted])
-        start, slope, least = self._taken(theta), self._taken(now.gradient), self._taken(self._thresholds)
+        joined, of_whole = self.columns[len(self._start) :], (theta, now.gradient, self._thresholds)
+        found = [self._vectors.values_at(vector, joined) for vector in of_whole]
+        self._start, self._slope, self._least = map(np.append, (self._start, self._slope, self._least), found)
         length = self.length
         if not length:  # the first step is about as long as one
-            length = max(float(np.sqrt((slope * slope / self._curvature[self.columns]).sum())), 1e-300)
-        reached, change = self.minimise(start, slope, least, length)
-        return start, reached - start, change
+            length = max(float(np.sqrt((self._slope * self._slope / self._curvature[self.columns]).sum())), 1e-300)
+        reached, change = self.minimise(self._start, self._slope, self._least, length)
+        return self._start, reached - self._start, change
 
-    def _taken(self, vector: Vector) -> np.ndarray:
-        return self._vectors.values_at(vector, self.columns)
-
-    def remember(self, step: np.ndarray, old: Point, new: Point) -> None:
-        """Take up a step between two points."""
-        self.add(step, self._taken(new.gradient) - self._taken(old.gradient))
+    def remember(self, step: np.ndarray, new: Point) -> None:
+        """Take up a step to a point; parameters that are zero and want to stay so may leave there."""
+        slope = self._vectors.values_at(new.gradient, self.columns)
+        self.add(step, slope - self._slope)
+        self._start, self._slope = self._start + step, slope
+        kept = self.leave((self._start == 0) & (abs(slope) <= self._least))
+        if kept is not None:
+            self._start, self._slope, self._least = (own[kept] for own in (self._start, slope, self._least))

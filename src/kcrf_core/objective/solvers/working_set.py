@@ -81,11 +81,6 @@ class WorkingSet:
     def _over_slices(self, work: Callable[[slice], T]) -> list[T]:
         return list(self._workers.map(work, _slices(len(self))))
 
-    def _grams(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Return rows^T others, slice by slice."""
-        parts = self._workers.map(lambda part: rows[part].T @ others[part], _slices(len(rows)))
-        return sum(parts, np.zeros((rows.shape[1], others.shape[1])))
-
     def join(self, columns: np.ndarray, curvature: np.ndarray) -> None:
         """Take up parameters at these places of theta that are no members yet, with their b; they are zero so far."""
         new = ~self._member[columns]
@@ -98,28 +93,30 @@ class WorkingSet:
         self._root = np.concatenate([self._root, np.sqrt(curvature)])
         self.active = np.concatenate([self.active, np.zeros(len(columns), dtype=bool)])
         if after > len(self._room):
-            self._make_room(self._room[:before], after)
+            self._make_room(np.arange(before), after)
         self._room[before:after] = 0.0
 
-    def _make_room(self, rows: np.ndarray, size: int) -> None:
-        """Move rows to a room for so many parameters, with as many slots as there is memory for, and no fewer."""
+    def _make_room(self, places: np.ndarray, size: int) -> None:
+        """Move some rows to a room for so many parameters, with as many slots as there is memory for, and no fewer."""
+        rows = self._room
         most = max(int(np.clip(PAIR_VALUES // max(size, 1), FEWEST_PAIRS, MOST_PAIRS)), self._slots)
-        self._room = np.empty((size + int(SPARE * size), 2 * most), dtype=rows.dtype)
-        self._room[: len(rows), : 2 * self._slots] = rows[:, : 2 * self._slots]
+        self._room = room = np.empty((size + int(SPARE * size), 2 * most), dtype=rows.dtype)
+        some = slice(0, 2 * self._slots)
+        self._workers.run(lambda part: np.copyto(room[part, some], rows[places[part], some]), _slices(len(places)))
         grams = self._gram, self.active_gram
         self._gram, self.active_gram = np.zeros((2, 2 * most, 2 * most))
-        some = slice(0, 2 * self._slots)
         self._gram[some, some], self.active_gram[some, some] = (gram[some, some] for gram in grams)
 
-    def leave(self, stale: np.ndarray) -> None:
-        """Drop parameters [w] that are zero and want to stay so, once they are many."""
-        if stale.sum() <= STALE_SHARE * len(self):
-            return
+    def leave(self, stale: np.ndarray) -> np.ndarray | None:
+        """Drop parameters [w] that are zero and want to stay so, once they are many; return places of the others."""
+        if np.count_nonzero(stale) <= STALE_SHARE * len(self):
+            return None
         self._member[self.columns[stale]] = False
-        rows = self._room[: len(self)][~stale]
-        self.columns, self._root, self.active = (each[~stale] for each in (self.columns, self._root, self.active))
-        self._make_room(rows, len(self))
+        kept = np.flatnonzero(~stale)
+        self.columns, self._root, self.active = (each[kept] for each in (self.columns, self._root, self.active))
+        self._make_room(kept, len(self))
         self._count_again()
+        return kept
 
     def rescale(self, curvature: np.ndarray) -> None:
         """Take another b [w], and keep the pairs."""
@@ -131,7 +128,8 @@ class WorkingSet:
     def _count_again(self) -> None:
         """Compute all sums anew, and forget pairs along which P seems not to curve upwards any longer."""
         k = 2 * self._slots
-        self._gram[:k, :k] = self._grams(self.rows, self.rows)
+        rows = self.rows
+        self._gram[:k, :k] = sum(self._over_slices(lambda part: rows[part].T @ rows[part]), np.zeros((k, k)))
         self.active[:], self.active_gram[:] = False, 0.0
         self._order = [slot for slot in self._order if self._gram[2 * slot, 2 * slot + 1] > 0]
         self._take_length()
@@ -148,15 +146,25 @@ class WorkingSet:
 
     def add(self, step: np.ndarray, change: np.ndarray) -> None:
         """Remember a step [w] and the change of the gradient along it, in the place of the oldest if slots are full."""
-        pair = np.stack([step * self._root, change / self._root], axis=1).astype(self._room.dtype, copy=False)
-        if not float(pair[:, 0] @ pair[:, 1]) > 0:
+        pair, root, active = np.empty((len(self), 2), dtype=self._room.dtype), self._root, self.active
+
+        def scale(part: slice) -> float:
+            own = pair[part]
+            own[:, 0], own[:, 1] = step[part] * root[part], change[part] / root[part]
+            return float(own[:, 0] @ own[:, 1])
+
+        if not sum(self._over_slices(scale)) > 0:
             return  # rounding hides that P curves upwards along it
         full = 2 * len(self._order) == self._room.shape[1]
         slot = self._order.pop(0) if full else min(set(range(len(self._order) + 1)).difference(self._order))
         self._order.append(slot)
-        where, k = slice(2 * slot, 2 * slot + 2), 2 * self._slots
-        self._room[: len(self), where] = pair
-        products = self._grams(self.rows, np.concatenate([pair, pair * self.active[:, None]], axis=1))
+        where, k, rows = slice(2 * slot, 2 * slot + 2), 2 * self._slots, self.rows
+
+        def multiply(part: slice) -> np.ndarray:
+            rows[part, where] = pair[part]
+            return rows[part].T @ np.concatenate([pair[part], pair[part] * active[part, None]], axis=1)
+
+        products = sum(self._over_slices(multiply), np.zeros((k, 4)))
         for gram, own in ((self._gram, products[:, :2]), (self.active_gram, products[:, 2:])):
             gram[:k, where], gram[where, :k] = own, own.T
         self._take_length()
@@ -212,10 +220,14 @@ class WorkingSet:
     def _activate(self, active: np.ndarray) -> None:
         """Change the sums over A to those over another set of parameters."""
         changed, k = np.flatnonzero(active != self.active), 2 * self._slots
-        if 2 * len(changed) > active.sum():
+        if 2 * len(changed) > np.count_nonzero(active):
             self.active_gram[:] = 0.0
             changed = np.flatnonzero(active)
-        rows = self.rows[changed]
-        signed = np.where(active[changed], 1, -1).astype(rows.dtype)[:, None] * rows
-        self.active_gram[:k, :k] += self._grams(rows, signed)
+        rows = self.rows
+
+        def multiply(part: slice) -> np.ndarray:
+            own = rows[changed[part]]
+            return own.T @ (np.where(active[changed[part]], 1, -1).astype(own.dtype)[:, None] * own)
+
+        self.active_gram[:k, :k] += sum(self._workers.map(multiply, _slices(len(changed))), np.zeros((k, k)))
         self.active = active
