@@ -164,6 +164,13 @@ def test_values_of_the_working_set_are_those_of_the_whole_vectors(rng, workers, 
     assert any(later < earlier for earlier, later in pairwise(sizes))
 
 
+def test_steps_begin_with_a_higher_power_of_the_curvature_than_without_a_penalty(rng, workers):
+    objective = sparse_objective(rng, workers)
+    model = proximal.QuadraticModel(objective, objective.vectors.zeros())
+    model.join(np.arange(objective.size), model._curvature)
+    np.testing.assert_allclose(model._root, objective.initial_curvature() ** (0.65 / 2))
+
+
 def test_the_bound_is_the_best_of_all_shares(rng):
     for beyond, infinite in product((0, 1, 300), (False, True)):
         thresholds, variances = rng.uniform(0.1, 1, beyond), rng.uniform(0.1, 50, beyond)
