@@ -141,7 +141,7 @@ class Service:
     def __init__(self, path: str, most_bytes: int = MOST_BYTES):
         data = np.memmap(path, np.uint8, mode="r")  # processes share the pages of the file
         self._model, self._most_bytes = RuntimeModel(data), most_bytes
-        self.idle: list[RuntimeTagger] = []  # taggers that no thread uses now
+        self._idle: list[RuntimeTagger] = []  # taggers that no thread uses now
         self._about = {"file": os.path.basename(path), "sha256": hashlib.sha256(data).hexdigest()}
         self.metrics, self.ending = Metrics(self._about), False
 
@@ -243,7 +243,7 @@ class Service:
         if not isinstance(rows, list):
             raise TypeError(f"a list of positions was expected, not {type(rows).__name__}")
         try:
-            tagger = self.idle.pop()
+            tagger = self._idle.pop()
         except IndexError:
             tagger = RuntimeTagger(self._model)
         try:
@@ -251,7 +251,7 @@ class Service:
             numbers, marginals = tagger.labels(), tagger.marginals()
         finally:
             if len(rows) <= LONGEST_KEPT:
-                self.idle.append(tagger)
+                self._idle.append(tagger)
         labels = [self._model.labels[number] for number in numbers]
         return Labelled(labels, marginals[np.arange(len(numbers)), numbers], *self._model.unseen(rows))
 

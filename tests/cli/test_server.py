@@ -20,6 +20,8 @@ from pathlib import Path
 
 import pytest
 
+from kcrf_core.runtime import RuntimeTagger
+
 SERVER = Path(__file__).resolve().parents[2] / "examples" / "server.py"
 COLUMNS = 5
 BAD = [
@@ -276,12 +278,20 @@ def test_slow_clients_do_not_keep_their_places(exported, sequences, part):
 
 
 def test_taggers_of_long_sequences_are_not_kept(exported, sequences, monkeypatch):
+    made = []
+
+    def tagger(model):
+        made.append(RuntimeTagger(model))
+        return made[-1]
+
     monkeypatch.setenv("KCRF_MODEL", str(exported))
-    service = runpy.run_path(str(SERVER), run_name="server")["application"]
+    monkeypatch.setattr("kcrf_core.runtime.RuntimeTagger", tagger)
+    application = runpy.run_path(str(SERVER), run_name="server")["application"]
     rows, *_ = sequences[0]
-    assert service._label(rows).labels and len(service.idle) == 1
-    long = rows * (10_000 // len(rows) + 1)
-    assert len(service._label(long).labels) == len(long) and not service.idle
+    for count, taggers in ((1, 1), (1, 1), (10_000 // len(rows) + 1, 1), (1, 2)):
+        body = json.dumps({"rows": rows * count}).encode()
+        environ = {"REQUEST_METHOD": "POST", "wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+        assert application(environ, lambda status, headers: None)[0].startswith(b'{"labels"') and len(made) == taggers
 
 
 def test_spaces_separate_columns_of_lines_without_tabs(kcrf, exported, trained, sequences, tmp_path):
