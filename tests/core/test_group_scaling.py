@@ -224,8 +224,18 @@ def test_data_frames(rng):
         crf.predict(frame.drop(columns="subject"))
     with pytest.raises(ValueError, match="scale='group' needs a DataFrame"):
         KernelCRF(scale="group").fit([[[0.0], [1.0]]], [["a", "b"]])
-    with pytest.raises(ConfigError, match="without scale='group'"):
+    with pytest.raises(ConfigError, match="leave scale='group' out"):
         KernelCRF(scale="group", groups="subject", label="label").tune(frame)
     assert (
         len(KernelCRF(scale="sequence", sigma2=1).fit([[[0.0], [1.0]]] * 2, [["a", "b"]] * 2).predict([[[3.0]]])) == 1
     )
+
+
+def test_held_out_data_has_groups_where_they_are_needed(rng):
+    """A Series names its column, as a text does; without scaling by groups, X_dev needs none."""
+    frame = frame_of(recordings(rng, lacking=0))
+    columns, alone = {"sequence": "trial", "label": "label"}, {"window": [0], "sigma2": 1}
+    found = KernelCRF(scale="group", **alone).fit(frame, **columns, groups=frame.subject, X_dev=frame)
+    named = KernelCRF(scale="group", **alone).fit(frame, **columns, groups="subject", X_dev=frame)
+    assert found.predict(frame).equals(named.predict(frame))
+    KernelCRF(**alone).fit(frame, **columns, groups="subject", X_dev=frame.drop(columns="subject"))

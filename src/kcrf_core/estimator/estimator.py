@@ -52,16 +52,7 @@ from ..corpora import (
 from ..device import DeviceChoice
 from ..encoding import Dataset, Encoding, RealFeature, configured, fit_encoding, plain_names, window_of_numbers
 from ..errors import ConfigError, suggestion
-from ..model import (
-    Decoded,
-    Decoder,
-    Explanation,
-    LagDecoder,
-    LibraryLabels,
-    Model,
-    Wishes,
-    state_weights,
-)
+from ..model import Decoded, Decoder, Explanation, LagDecoder, LibraryLabels, Model, Wishes, state_weights
 from ..objective.solvers import CERTIFIED, PRUNED, SHARE, STATIONARY, Event, Note, Observer, Progress, Trial
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
 from ..selection import (
@@ -411,7 +402,8 @@ class KernelCRF:
         encoding, dataset = fit_encoding(config, corpus)
         dev = None
         if X_dev is not None:
-            scored = self._labelled(X_dev, y_dev, None, groups if isinstance(groups, str) else None, sequence, label)
+            group = data.scaled_by[0] if self.scale == "group" and data.scaled_by else None
+            scored = self._labelled(X_dev, y_dev, None, group, sequence, label)
             dev = encoding.encode(_corpus_for(encoding, scored.X, check_labels(scored.y, scored.X)))
             if (dev.known_labels < 0).all():
                 raise ValueError("X_dev has no position with a known label, one of y, to score by")
@@ -476,9 +468,7 @@ class KernelCRF:
         ([['b', 'a']], 'accuracy')
         """
         if self.scale == "group" and self.config is None:
-            raise ConfigError(
-                "tune chooses features without scale='group': leave it out, or give 'config' with features"
-            )
+            raise ConfigError("tune chooses features: leave scale='group' out, or give 'config' with features")
         data = self._labelled(X, y, sample_weight, groups, sequence, label)
         form, corpus = _training_corpus(data)
         dev = None
