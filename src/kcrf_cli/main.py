@@ -183,10 +183,7 @@ GROUPS = {
         "featurize": "Encode data into an .npz file or a folder of shards.",
         "select-basis": "Choose pivots (inducing points) for a kernel.",
     },
-    "Other tools": {
-        "import": "Read a model of another program.",
-        "export": "Write a model for another program.",
-    },
+    "Other tools": {"import": "Read a model of another program.", "export": "Write a model for another program."},
 }
 SUMMARIES = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 

@@ -77,6 +77,6 @@ def test_other_commands(kcrf, files):
         "2",
     )
     done = kcrf(*shards)
-    assert done.code == 2 and "feature 'x' has 'scale: group', which needs one file without --shards" in done.err
+    assert done.code == 2 and "feature 'x' has 'scale: group', and --shards divides groups" in done.err
     (files / "lacking.conll").write_text("1.5\ta\n")
     assert kcrf("tag", "-m", model, files / "lacking.conll").code == 3

@@ -67,10 +67,7 @@ class AuditArguments:
             (accept and not apply, "--accept is for --apply FILE, the file to write: give it"),
             (apply and not accept, "--apply makes the corrections of a worklist: give --accept WORKLIST"),
             (apply and self.data == "-", "--apply needs DATA as a file: it is read twice"),
-            (
-                text_ending(self.apply or ""),
-                f"--apply writes columns: {self.apply} needs another name",
-            ),
+            (text_ending(self.apply or ""), f"--apply writes columns: {self.apply} needs another name"),
         )
         if model:
             engine = [name for name, value in asdict(self.engine).items() if value is not None and name != "threads"]

@@ -134,10 +134,7 @@ class EvaluateArguments:
             (label and not gold, "--label names the column to compare with --gold: give that, too"),
             (model and self.layout, f"the model stores how its data is read: leave out {listed(given)}"),
             (self.rules.typed and not model, "rules are for labels of a model: give -m, too"),
-            (
-                decided and not model,
-                "--decode, --cost and --span-bonus are for a model: give -m, too",
-            ),
+            (decided and not model, "--decode, --cost and --span-bonus are for a model: give -m, too"),
             (self.vectors and not model, "--vectors are for the model that labels DATA: give -m, too"),
             (self.plot_kind and not self.plot, "--plot-kind chooses what to draw: give --plot FIGURE, too"),
         )

@@ -152,10 +152,7 @@ def featurize(run: FeaturizeArguments) -> None:
         settings = described(given, chosen, source)  # its mistakes come before any reading
     if run.in_parts:
         grouped = next((one.name for one in settings.features or () if one.group is not None), None)
-        message = (
-            f"feature '{grouped}' has 'scale: group', which needs one file without --shards: groups are not divided"
-        )
-        options.refuse((grouped is not None, message))
+        options.refuse((grouped is not None, f"feature '{grouped}' has 'scale: group', and --shards divides groups"))
         _report(run, *_featurized_in_parts(run, known, given, settings))
         return
     form = (settings.columns, settings.layout) if known is None else (known.columns, known.layout)

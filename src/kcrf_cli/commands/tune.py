@@ -165,10 +165,7 @@ def tune(run: TuneArguments) -> None:
             tell(figures.written_text(run.output, f"kcrf train {shlex.quote(run.data)} -c {{}} -o model.npz"))
         else:
             began = time.perf_counter()
-            with (
-                closing(ProgressMessages(run.quiet, run.verbose)) as messages,
-                Interruption(messages) as interruption,
-            ):
+            with closing(ProgressMessages(run.quiet, run.verbose)) as messages, Interruption(messages) as interruption:
                 model, report = train_chosen(
                     found, corpus, run.output, workers=workers, observer=interruption, interrupted=interruption.asked,
                     hold_out=hold_out,

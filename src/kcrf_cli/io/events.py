@@ -12,17 +12,7 @@ from types import FrameType
 from typing import IO, Any
 
 from kcrf_core.files import naming
-from kcrf_core.objective.solvers import (
-    ALL_TERMS,
-    Event,
-    GrowthRound,
-    Note,
-    Observer,
-    Progress,
-    Stage,
-    Structure,
-    Trial,
-)
+from kcrf_core.objective.solvers import ALL_TERMS, Event, GrowthRound, Note, Observer, Progress, Stage, Structure, Trial
 
 from ..render import figures as render
 from .files import write_out

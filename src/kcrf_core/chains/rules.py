@@ -72,13 +72,7 @@ class RunRules:
         return out.view(bool)
 
     def best_labellings(
-        self,
-        scores: np.ndarray,
-        edges: Edges,
-        offsets: np.ndarray,
-        wanted: np.ndarray,
-        number: int,
-        limit: int,
+        self, scores: np.ndarray, edges: Edges, offsets: np.ndarray, wanted: np.ndarray, number: int, limit: int
     ) -> tuple[list[Labellings], np.ndarray]:
         """Return the best labellings that obey of the sequences `wanted` [s], none of them empty, and a status each."""
         n, Y, offsets = chain._checked(scores, edges, offsets)

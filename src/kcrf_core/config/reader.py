@@ -166,9 +166,7 @@ def _parse_feature(section: _Section) -> FeatureConfig:
     wrong = found["quantile"] is not None and transform != "clip"
     section.refuse(wrong, "quantile", "'quantile' is for the transform clip")
     wrong = (found["group"] is not None) != (found["scale"] == "group")
-    section.refuse(
-        wrong, "group", "'scale: group' goes with a 'group', the column that names the group of each position"
-    )
+    section.refuse(wrong, "group", "'scale: group' goes with a 'group', the column of the names of groups")
     by_group, numbers = found["scale"] in ("sequence", "group"), of_numbers or transform == "identity"
     wrong = by_group and not (numbers and vectors is None and lookup is None)
     section.refuse(wrong, "scale", f"'scale: {found['scale']}' is for columns of numbers")

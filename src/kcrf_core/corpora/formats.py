@@ -80,11 +80,7 @@ class Format:
         return (parse() for parse in self.parsers(parts, name, columns, layout) if parse is not PAUSE)
 
     def parsers(
-        self,
-        parts: Iterable[Block | Pause],
-        name: str,
-        columns: Sequence[str] | None = None,
-        layout: Layout = PLAIN,
+        self, parts: Iterable[Block | Pause], name: str, columns: Sequence[str] | None = None, layout: Layout = PLAIN
     ) -> Iterator[Callable[[], ParsedBlock] | Pause]:
         """Yield functions that may parse blocks at the same time, with a `PAUSE` where more has to be waited for."""
         self.check_layout(layout)

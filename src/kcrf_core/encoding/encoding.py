@@ -299,11 +299,8 @@ class Encoding:
         """
         if not self._scaled_by_group or not corpus.positions:
             return corpus
-
-        def scaled(name: str, own: GroupScaling, columns: Columns, raw: np.ndarray) -> np.ndarray:
-            return own.scaled_online(columns, raw, known.setdefault(name, {}), continues)
-
-        return self._with_scaled(corpus, scaled)
+        known = {feature.config.name: known.setdefault(feature.config.name, {}) for feature, _ in self._scaled_by_group}
+        return self._with_scaled(corpus, lambda name, own, *rows: own.scaled_online(*rows, known[name], continues))
 
     def _with_scaled(self, corpus: Corpus, scaled: Callable[..., np.ndarray]) -> Corpus:
         columns, vectors = self._columns(corpus), dict(corpus.vectors)

@@ -56,9 +56,10 @@ class GroupScaling:
             return totals
         names, codes = self._groups(columns)
         runs = np.union1d(columns.corpus.offsets[:-1], np.flatnonzero(codes[1:] != codes[:-1]) + 1)
-        sums = np.add.reduceat(_entries(self._units(columns, raw)), runs[runs < len(raw)], axis=0)
-        for code, own in zip(codes[runs[runs < len(raw)]].tolist(), sums, strict=True):
-            totals[names[code]] = totals[names[code]] + own if names[code] in totals else own
+        runs = runs[runs < len(raw)]
+        sums = np.add.reduceat(_entries(self._units(columns, raw)), runs, axis=0)
+        for code, own in zip(codes[runs].tolist(), sums, strict=True):
+            totals[names[code]] = totals.get(names[code], 0.0) + own
         return totals
 
     def scaled(self, columns: Columns, raw: np.ndarray, totals: Totals | None = None) -> np.ndarray:
@@ -95,9 +96,7 @@ class GroupScaling:
             variance = (np.maximum(b - a * a / np.maximum(n, 1), 0.0) + PRIOR) / (n + PRIOR)
             out[rows] = (units[rows] - a / (n + PRIOR)) / np.sqrt(variance)
         if self.column < 0:
-            last = known[len(names) - 1]
-            known.clear()
-            known[-1] = last
+            known[-1] = known[len(names) - 1]
         return out
 
     def _groups(self, columns: Columns) -> tuple[Sequence[Hashable], np.ndarray]:

@@ -109,11 +109,7 @@ def _strings_of(array: np.ndarray, most: int, size: int, source: str) -> tuple[l
 
 
 def write_crfpp(
-    labels: Sequence[str],
-    templates: Sequence[str],
-    strings: Sequence[str],
-    weights: Sequence[np.ndarray],
-    width: int,
+    labels: Sequence[str], templates: Sequence[str], strings: Sequence[str], weights: Sequence[np.ndarray], width: int
 ) -> bytes:
     """Return the bytes of a model: each string with its weights, [Y] or [Y * Y]."""
     encoded = [string.encode() for string in strings]

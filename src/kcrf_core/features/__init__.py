@@ -9,11 +9,7 @@ from ..system import Registry
 TERMS: "Registry[type[Term]]" = Registry(
     "kind of term",
     __name__,
-    {
-        "explicit": "linear:ExplicitTerm",
-        "reduced": "pivots:KernelTerm",
-        "conjunctions": "conjunctions:ConjunctionTerm",
-    },
+    {"explicit": "linear:ExplicitTerm", "reduced": "pivots:KernelTerm", "conjunctions": "conjunctions:ConjunctionTerm"},
 )
 
 if TYPE_CHECKING:

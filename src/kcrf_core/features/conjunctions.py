@@ -24,11 +24,7 @@ from ..maps import (
 )
 from ..system import Workers, counted, offsets_of
 from .fitted import TermPlan, check_memory
-from .linear import (
-    FeatureTerm,
-    FittedFeatures,
-    explicit_map,
-)
+from .linear import FeatureTerm, FittedFeatures
 from .term import PartsOfRow, StoredTerm, WeightTable
 
 if TYPE_CHECKING:
@@ -52,7 +48,7 @@ class ConjunctionPlan(TermPlan):
     entries: int  # conjunctions, each counted once for every position
 
     def fit(self, context: FitContext) -> FittedConjunctions:
-        from ..maps import ConjunctionCounter, ExplicitMap, scaled_rows
+        from ..maps import ColumnValues, ConjunctionCounter, ExplicitMap, scaled_rows
 
         term, observer, workers = self.term, context.observer, context.workers
         fitted_to, seed = self.data.fitted_to(), context.config.training.seed
@@ -77,17 +73,18 @@ class ConjunctionPlan(TermPlan):
         def rows_of(inputs: Inputs) -> CompressedRows:
             return found.training_rows(inputs) if counted_rows is None else counted_rows
 
-        def directions(inputs: Inputs) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-            phi = scaled_rows(rows_of(inputs).matrix(), inverse_roots(kernel.diagonal(inputs)))
-            return phi, np.zeros((len(inputs), 0))
+        def directions(inputs: Inputs) -> scipy.sparse.csr_array:
+            return scaled_rows(rows_of(inputs).matrix(), inverse_roots(kernel.diagonal(inputs)))
+
+        values = ColumnValues()  # those of all partitions decide how entries are held
+        for inputs in self.data if term.kernel.cosine and not self.data.in_memory else ():
+            values.add(directions(inputs))
 
         def made(inputs: Inputs, rows: np.ndarray | slice) -> ExplicitMap:
-            return ExplicitMap(rows_of(inputs), np.zeros((len(inputs), 0)), context.dtype)
+            own = values.compressed(directions(inputs)) if term.kernel.cosine else rows_of(inputs)
+            return ExplicitMap(own, np.zeros((len(inputs), 0)), context.dtype)
 
-        if term.kernel.cosine:
-            rows = explicit_map(self, directions, context)
-        else:
-            rows = self.data.mapped(made, False, workers)
+        rows = self.data.mapped(made, False, workers)
         roots = np.sqrt(np.bincount(found.columns, minlength=found.size)) if by_degree else None
         return FittedConjunctions(**self.about(rows, context), roots=roots, conjunctions=found)
 

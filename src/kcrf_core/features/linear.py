@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -37,31 +37,10 @@ if TYPE_CHECKING:
     from ..config import TermConfig
     from ..encoding import Encoding, Translation
     from ..maps import ExplicitMap, FeatureMap, MergedColumns, Weights
-    from ..objective import DistantRows
     from ..objective.solvers import Observer
     from .fitted import FitContext, LabelMatch
 
 HALVINGS = 10  # of the range, on a logarithmic scale, in which the largest influence of pruned weights is searched
-
-
-def explicit_map(
-    plan: TermPlan,
-    matrix: Callable[[Inputs], tuple[scipy.sparse.csr_array, np.ndarray]],  # sparse and dense columns
-    context: FitContext,
-) -> FeatureMap | DistantRows:
-    """Return the map of some columns; the values of all partitions decide how entries are held."""
-    from ..maps import ColumnValues, ExplicitMap
-
-    values = ColumnValues()
-    if not plan.data.in_memory:
-        for inputs in plan.data:
-            values.add(matrix(inputs)[0])
-
-    def made(inputs: Inputs, rows: np.ndarray | slice) -> ExplicitMap:
-        sparse, dense = matrix(inputs)
-        return ExplicitMap(values.compressed(sparse), dense, context.dtype)
-
-    return plan.data.mapped(made, False, context.workers)
 
 
 class FittedFeatures(MappedTerm):

@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._lazy import deferred
 from ..system import Number, Whole
-from .kernel import (
-    Fitting,
-    Kernel,
-    KernelConfig,
-    fitted,
-    kernel_from_dict,
-    matching_features,
-    stored_value,
-)
+from .kernel import Fitting, Kernel, KernelConfig, fitted, kernel_from_dict, matching_features, stored_value
 from .plain import mean_diagonal
 
 if TYPE_CHECKING:

@@ -9,10 +9,7 @@ from ..system import Registry
 METHODS: "Registry[Callable[[Factorisation, Generator], None]]" = Registry(
     "method to choose pivots",
     __name__,
-    {
-        "random": "pivot_choice:random_pivots",
-        "greedy": "pivot_choice:greedy_pivots",
-    },
+    {"random": "pivot_choice:random_pivots", "greedy": "pivot_choice:greedy_pivots"},
 )
 
 if TYPE_CHECKING:

@@ -183,12 +183,7 @@ class Explainer:
         return out
 
     def _answers(
-        self,
-        term: FeatureTerm,
-        weights: np.ndarray,
-        questions: list[_Question],
-        dataset: Dataset,
-        count: int,
+        self, term: FeatureTerm, weights: np.ndarray, questions: list[_Question], dataset: Dataset, count: int
     ) -> Iterator[tuple[int, float, list[Contribution]]]:
         """Yield for each question its position, the sum of all contributions, and the largest of them."""
         encoding, inputs = self._model.encoding, self._model.encoding.inputs(dataset, term.features)

@@ -12,14 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..corpora import NUMBER_TRANSFORMS
-from ..encoding import (
-    AttributeFeature,
-    Feature,
-    RealFeature,
-    View,
-    field_name,
-    real_names,
-)
+from ..encoding import AttributeFeature, Feature, RealFeature, View, field_name, real_names
 from ..kernels import NOTHING, Group, Inputs
 
 MOST_COLUMNS = 32  # of a feature up to which each number is a group

@@ -80,11 +80,7 @@ def _seen_words(encoding: Encoding, column: int, words: CodedColumn) -> SeenWord
 
 
 def from_model_and_encoded(
-    model: Model,
-    stored: StoredDataset | ShardFolder,
-    source: str,
-    workers: Workers,
-    decision: Decision = AS_STORED,
+    model: Model, stored: StoredDataset | ShardFolder, source: str, workers: Workers, decision: Decision = AS_STORED
 ) -> Labelling:
     """Label data that is encoded as the model does it, shard by shard where it has some; the inputs are left out."""
     # A label that the model does not know gets a name that fits the scheme and equals no other.

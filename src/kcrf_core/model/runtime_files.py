@@ -119,8 +119,8 @@ class _ModelImage(Image):
                 raise unsupported(f"{name} is made of attributes by name")
             numbers = feature if isinstance(feature, RealFeature) and feature.table is None else None
             if numbers is not None and (numbers.is_vector or numbers.indicates or not numbers.plain):
-                how = f"'scale: {config.scale}'" if config.transform == "identity" else f"'{config.transform}'"
-                how = f"'scale: {config.scale}'" if config.by_group else how
+                scaled = config.by_group or config.transform == "identity"
+                how = f"'scale: {config.scale}'" if scaled else f"'{config.transform}'"
                 how = "an indicator of missing values" if numbers.indicates else how
                 how = "vectors beside the text" if numbers.is_vector else how
                 raise unsupported(f"{name} is made of numbers by {how}")

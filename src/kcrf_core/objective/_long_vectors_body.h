@@ -55,19 +55,29 @@ static FORCE_INLINE TARGET void NAME(halve)(const double *restrict values, ptrdi
     }
 }
 
+/* A tile in single precision: where it is, or in `room` [TILE]. Of halves the next ones are `ahead`. */
+static FORCE_INLINE TARGET const float *NAME(narrow_tile)(
+    kcrf_values of, ptrdiff_t at, ptrdiff_t n, ptrdiff_t ahead, float *restrict room)
+{
+    if (of.bytes == 4)
+        return (const float *)of.values + at;
+    if (of.bytes == 2) {
+        NAME(widen)((const uint16_t *)of.values + at, n, ahead, room);
+        return room;
+    }
+    const double *restrict values = (const double *)of.values + at;
+    for (ptrdiff_t i = 0; i < n; i++)
+        room[i] = (float)values[i];
+    return room;
+}
+
 /* A tile in double precision: where it is, or in `room` [TILE]. */
 static FORCE_INLINE TARGET const double *NAME(tile)(kcrf_values of, ptrdiff_t at, ptrdiff_t n, double *restrict room)
 {
     float whole[TILE];
     if (of.bytes == 8)
         return (const double *)of.values + at;
-    if (of.bytes == 2) {
-        NAME(widen)((const uint16_t *)of.values + at, n, 0, whole);
-        for (ptrdiff_t i = 0; i < n; i++)
-            room[i] = whole[i];
-        return room;
-    }
-    const float *restrict values = (const float *)of.values + at;
+    const float *restrict values = NAME(narrow_tile)(of, at, n, 0, whole);
     ptrdiff_t i = 0;
     for (; i + 16 <= n; i += 16) {
         FETCH(values + i, 16, TILE * sizeof(float));
@@ -93,22 +103,6 @@ static FORCE_INLINE TARGET void NAME(keep)(kcrf_values in, ptrdiff_t at, ptrdiff
         for (ptrdiff_t i = 0; i < n; i++)
             values[i] = tile[i];
     }
-}
-
-/* A tile in single precision: where it is, or in `room` [TILE]. Of halves the next ones are `ahead`. */
-static FORCE_INLINE TARGET const float *NAME(narrow_tile)(
-    kcrf_values of, ptrdiff_t at, ptrdiff_t n, ptrdiff_t ahead, float *restrict room)
-{
-    if (of.bytes == 4)
-        return (const float *)of.values + at;
-    if (of.bytes == 2) {
-        NAME(widen)((const uint16_t *)of.values + at, n, ahead, room);
-        return room;
-    }
-    const double *restrict values = (const double *)of.values + at;
-    for (ptrdiff_t i = 0; i < n; i++)
-        room[i] = (float)values[i];
-    return room;
 }
 
 /* Add the inner products of a row's tile with one or two others. */
@@ -243,24 +237,20 @@ static FORCE_INLINE TARGET void NAME(add_rows)(
     ptrdiff_t row = 0;
     for (; row + 4 <= count; row += 4) {
         const ptrdiff_t ahead = NAME(ahead)(rows, count, row, 4);
-        if (rows[row].bytes == 8)
+        if (rows[row].bytes == 8) {
             NAME(add_four_rows_double)(rows + row, at, n, ahead, weights + row, out);
-        else if (rows[row].bytes == 4)
-            NAME(add_four_rows_float)(rows + row, at, n, ahead, weights + row, out);
-        else {
-            for (int r = 0; r < 4; r++) {
-                four[r] = (kcrf_values){room[r], 4};
-                NAME(narrow_tile)(rows[row + r], at, n, ahead, room[r]);
-            }
-            NAME(add_four_rows_float)(four, 0, n, 0, weights + row, out);
+            continue;
         }
+        for (int r = 0; r < 4; r++)
+            four[r] = (kcrf_values){(void *)NAME(narrow_tile)(rows[row + r], at, n, ahead, room[r]), 4};
+        NAME(add_four_rows_float)(four, 0, n, rows[row].bytes == 4 ? ahead : 0, weights + row, out);
     }
     for (; row < count; row++)
         if (rows[row].bytes == 8)
             NAME(add_row_double)(rows[row], at, n, weights[row], out);
         else {
-            const float *values = NAME(narrow_tile)(rows[row], at, n, 0, room[0]);
-            NAME(add_row_float)((kcrf_values){(void *)values, 4}, 0, n, weights[row], out);
+            four[0] = (kcrf_values){(void *)NAME(narrow_tile)(rows[row], at, n, 0, room[0]), 4};
+            NAME(add_row_float)(four[0], 0, n, weights[row], out);
         }
 }
 

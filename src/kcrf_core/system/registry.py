@@ -14,6 +14,7 @@ import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Generic, TypeVar
@@ -27,6 +28,7 @@ ENTRY_POINTS = "kcrf.plugins"  # group of entry points of packages
 ANOTHER = "a plug-in can add one"  # behind a list of choices
 PLUGINS: dict[str, Plugin] = {}  # that are loaded, by name
 _registries: list[Registry[Any]] = []
+_refusal = partial(ConfigError, settings=["plugin"])
 
 
 class NotRegistered(FileFormatError, ValueError):
@@ -226,7 +228,3 @@ def _content(path: str) -> bytes:
             return stream.read()
     except OSError as error:
         raise _refusal(f"{path}: {error.strerror}") from None
-
-
-def _refusal(message: str) -> ConfigError:
-    return ConfigError(message, settings=["plugin"])

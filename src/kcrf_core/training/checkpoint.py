@@ -22,15 +22,7 @@ from .._version import __version__
 from ..errors import ConfigError, FileFormatError
 from ..files import content_digest, pack_tree, read_container, unpack_tree, write_container
 from ..objective import Objective, Vector
-from ..objective.solvers import (
-    INTERRUPTED,
-    Observer,
-    Run,
-    SolverResult,
-    Structure,
-    TermJudgement,
-    Trial,
-)
+from ..objective.solvers import INTERRUPTED, Observer, Run, SolverResult, Structure, TermJudgement, Trial
 from ..scoring import Yardstick
 from ..system import Workers, counted
 from .held_out import DecoderChoice, Pieces, Split, Splits

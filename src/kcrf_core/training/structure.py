@@ -113,12 +113,7 @@ class Selection:
     """The terms chosen so far, fits of them, each from the one before it, and the last judgement of every term."""
 
     def __init__(
-        self,
-        task: TrainingTask,
-        given: Mapping[str, float | None],
-        seed: int,
-        minimiser: Minimiser,
-        wishes: HoldOut,
+        self, task: TrainingTask, given: Mapping[str, float | None], seed: int, minimiser: Minimiser, wishes: HoldOut
     ):
         self._task, self._given, self._seed = task, given, seed
         self._observer, self._minimiser = minimiser.observer, minimiser
