@@ -62,6 +62,7 @@ def test_other_commands(kcrf, files):
     assert scored.code == 0 and '"accuracy": 0.9' in scored.text
     assert kcrf("crossval", files / "train.conll", "-c", files / "config.yaml", "--group", "subject", "-q").code == 0
     (files / "pool.conll").write_text("".join(f"s{n % 3}\t{n * n % 7}\t?\n\n" for n in range(30)))
+    assert "feature x: real, 1 column, window -1..1, scaled by subject\n" in kcrf("inspect", model).text
     chosen = kcrf("next", files / "pool.conll", "-m", model, "-n", "2", "-q")
     assert chosen.code == 0 and len(chosen.text.split()) == 6
     refused = kcrf("export", model, "--to", "runtime", "-o", files / "m.kcrf", "-q")

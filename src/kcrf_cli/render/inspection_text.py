@@ -116,15 +116,15 @@ def _features(features: Sequence[dict[str, Any]]) -> list[str]:
         if "vectors" in feature:
             kind, noun = f"vectors '{shown(feature['vectors'])}'", "number"
         about = f"{kind}, {counted(feature['values'], noun)}, window {window_text(feature['window'])}"
+        about += f", scaled by {shown(feature['scaled_by'])}" if "scaled_by" in feature else ""
         if "lookup" in feature:
             table = feature["lookup"]
             if "entries" in table:
                 size = f"{counted(table['entries'], 'entry', 'entries')} of up to {counted(table['longest'], 'word')}"
                 about += f"; lexicon of {shown(table['file'])}, {size}, case: {table['case']}"
-            elif "paths" in table:
-                about += f"; clusters of {shown(table['file'])}, {counted(table['words'], 'word')} stored"
             else:
-                about += f"; embeddings of {shown(table['file'])}, {counted(table['words'], 'word')} stored"
+                made = "clusters" if "paths" in table else "embeddings"
+                about += f"; {made} of {shown(table['file'])}, {counted(table['words'], 'word')} stored"
             about += f", digest {table['digest'][:12]}"
         alike.setdefault(about, []).append(feature["name"])
     return [

@@ -140,8 +140,8 @@ def summarise(contents: Contents, stored: Stored, top: int) -> dict[str, Any]:
     for feature in encoding.features:
         config = feature.config
         entry: dict[str, Any] = {"name": config.name, "type": config.type, "window": list(config.seen)}
-        if config.vectors is not None:
-            entry["vectors"] = config.vectors
+        entry |= {"vectors": config.vectors} if config.vectors is not None else {}
+        entry |= {"scaled_by": config.group or "sequence"} if config.by_group else {}
         if isinstance(feature, RealFeature):
             entry["values"] = len(feature.mean)
         elif isinstance(feature, CategoricalFeature | AttributeFeature):
