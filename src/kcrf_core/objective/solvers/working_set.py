@@ -113,7 +113,7 @@ class WorkingSet:
             return None
         self._member[self.columns[stale]] = False
         kept = np.flatnonzero(~stale)
-        self.columns, self._root, self.active = (each[kept] for each in (self.columns, self._root, self.active))
+        self.columns, self._root, self.active = self.columns[kept], self._root[kept], self.active[kept]
         self._make_room(kept, len(self))
         self._count_again()
         return kept
