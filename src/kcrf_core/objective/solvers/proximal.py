@@ -21,10 +21,9 @@ from .working_set import WorkingSet
 
 SUFFICIENT_DECREASE, SHORTER, MOST_TRIALS = 1e-4, 0.4, 20
 
-# Parameters that join the working set before one step, those whose slopes are furthest beyond their thresholds. P falls
-# as fast with a tenth of them: at first most slopes are beyond, and few of the parameters are not zero in the end.
-MOST_NEW = 1 << 16
-
+# Parameters that join the working set before one step, at most, and as a part of all: those whose slopes are furthest
+# beyond their thresholds. At first most slopes are beyond, and few of the parameters are not zero in the end.
+MOST_NEW, FEWEST_NEW, NEW_SHARE = 1 << 16, 1 << 12, 1 / 32
 # Curvatures below this part of the largest one are taken for that: columns that no data has.
 LEAST_CURVATURE = 1e-10
 # P after 160 passes by the power of the curvature, 1/2, 0.65, 3/4 and 1: 506, 488, 483 and 480 (a twentieth of GROBID's
@@ -93,9 +92,10 @@ class QuadraticModel(WorkingSet):
         """Return parameters of the working set, a step of theirs to the minimum of the model, and its change of P."""
         wanted = now.dual.places if now.dual else np.arange(self._vectors.size)
         new = ~self._member[wanted]
-        if now.dual and new.sum() > MOST_NEW:
+        most = min(MOST_NEW, max(FEWEST_NEW, int(NEW_SHARE * self._vectors.size)))
+        if now.dual and new.sum() > most:
             excess = (now.dual.sizes - now.dual.thresholds)[new]
-            wanted = wanted[new][np.sort(np.argpartition(-excess, MOST_NEW)[:MOST_NEW])]
+            wanted = wanted[new][np.sort(np.argpartition(-excess, most)[:most])]
         self.join(wanted, self._curvature[wanted])
         joined, of_whole = self.columns[len(self._start) :], (theta, now.gradient, self._thresholds)
         found = [self._vectors.values_at(vector, joined) for vector in of_whole]
