@@ -139,19 +139,26 @@ def test_operations_on_vectors_are_those_of_numpy(rng, size, types):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_linearisations_are_those_of_numpy(rng, size, dtype):
+@pytest.mark.parametrize(("dtype", "halved"), [(np.float64, False), (np.float32, False), (np.float32, True)])
+def test_linearisations_are_those_of_numpy(rng, size, dtype, halved, monkeypatch):
+    monkeypatch.setattr(vectors_module, "LONGEST_WHOLE", 0 if halved else 10**9)
     theta, gradient = rng.normal(size=(2, size))
     others = [rng.normal(size=size), rng.normal(size=size).astype(np.float32), rng.normal(size=size).astype(dtype)]
     variances = np.array([0.3, 7.0, 2.5])
     each = np.repeat(variances, [block.stop - block.start for block in blocks_of(size)])
     with Workers(2) as workers:
-        found = HostVectors(blocks_of(size), workers).linearised(theta, gradient, variances, dtype, others)
+        vectors = HostVectors(blocks_of(size), workers)
+        if halved:
+            others.append(vectors.linearised(gradient, theta, variances, dtype, [])[0])
+        found = vectors.linearised(theta, gradient, variances, dtype, others)
     scaled, constant, products = found
     loss = gradient - theta / each
     rtol = 1e-5 if dtype == np.float32 else 1e-12
+    if halved:
+        assert {scaled.dtype, others[-1].dtype} == {np.dtype(np.uint16)}
+        scaled, others[-1] = ((each.astype(np.uint32) << 16).view(np.float32) for each in (scaled, others[-1]))
     assert scaled.dtype == dtype
-    np.testing.assert_allclose(scaled, np.sqrt(each) * loss, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(scaled, np.sqrt(each) * loss, rtol=2.0**-8 if halved else rtol, atol=rtol)
     np.testing.assert_allclose(constant, loss @ theta, rtol=1e-12, atol=1e-12 * size)
     expected = [scaled.astype(np.float64) @ other for other in (*others, scaled)]
     np.testing.assert_allclose(products, expected, rtol=rtol, atol=rtol * np.sqrt(size))
@@ -239,6 +246,17 @@ def test_places_beyond_thresholds_are_found_slice_by_slice(rng, size, dtype):
             np.testing.assert_array_equal(found, np.flatnonzero(np.abs(values.astype(np.float64)) > thresholds))
             assert not len(vectors.beyond(values, np.full(size, 1e3)))
             assert len(vectors.beyond(values, np.full(size, -1.0))) == size
+
+
+def test_points_of_long_vectors_are_in_single_precision(workers, monkeypatch):
+    """Passes are, too: a pass needs no copy of such a point, nor do linearisations that are remembered."""
+    vectors = HostVectors([slice(0, 5)], workers)
+    start, single = np.ones(5), np.full(5, 0.5, dtype=np.float32)
+    assert vectors.stepped(start, 1.0, single).dtype == np.float64
+    monkeypatch.setattr(vectors_module, "LONGEST_WHOLE", 0)
+    found = vectors.stepped(start, 2.0, single)
+    assert found.dtype == np.float32 and (found == 2).all()
+    assert vectors.stepped(start, 1.0, start).dtype == np.float64
 
 
 def test_a_vector_of_another_length_or_type_is_refused(workers):

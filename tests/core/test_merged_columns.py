@@ -13,6 +13,8 @@ from kcrf_core.corpora import AttributeRows, Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.maps import explicit as module, sparse_block
 from kcrf_core.model import Model
+from kcrf_core.objective import vectors
+from kcrf_core.objective.solvers import CERTIFIED, bundle, lbfgs
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train
 from listening import Recorder
@@ -167,3 +169,29 @@ def test_a_model_of_merged_columns_is_an_ordinary_one(merging, tmp_path, corpus)
     merging(False)
     loaded = Model.load(tmp_path / "model.npz")
     assert loaded.tag_corpus(corpus) == model.tag_corpus(corpus)
+
+
+@pytest.mark.parametrize("corpus", [rare_words(), as_attributes(rare_words())], ids=["columns", "attributes"])
+@pytest.mark.parametrize("on", [False, True])
+def test_long_vectors_in_few_bytes_have_the_same_optimum(merging, on, corpus, monkeypatch):
+    """Points in single precision, pairs and slopes as halves: what is proven at the end is as good."""
+    merging(on)
+    plain = fit(corpus, sigma2=2.0, tolerance=1e-6, precision="double")[1].result
+    monkeypatch.setattr(bundle, "LONG", 0)
+    monkeypatch.setattr(vectors, "LONGEST_WHOLE", 0)
+    monkeypatch.setattr(lbfgs, "FIRST_RENEWAL", 5)
+    _, report, _ = fit(corpus, sigma2=2.0, tolerance=1e-3, precision="single")
+    found = report.result
+    assert found.reason == CERTIFIED and found.theta.dtype == np.float64
+    assert plain.lower <= found.value <= plain.value * (1 + 1e-3)
+    assert found.lower <= plain.value
+
+
+def test_attributes_that_are_all_one_take_no_memory_for_values():
+    config, corpus = parse_config({}), as_attributes(rare_words())
+    _, dataset = fit_encoding(config, corpus)
+    assert dataset.bag.indices.dtype == np.int32
+    assert dataset.bag.data.strides == (0,) and (dataset.bag.data == 1).all()
+    corpus.attributes.values[3] = 0.5
+    _, dataset = fit_encoding(config, corpus)
+    assert dataset.bag.data.strides == (8,) and 0.5 in dataset.bag.data

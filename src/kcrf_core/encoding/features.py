@@ -607,13 +607,16 @@ def _added_up(
         indptr = offsets_of(known)[indptr]
         columns, values = columns[known], values[known]
     shape = (corpus.positions, size)
-    out = scipy.sparse.csr_array((np.array(values), columns, indptr), shape=shape)
+    small = np.int32 if len(columns) < np.iinfo(np.int32).max else np.int64  # columns get the type of ends, too
+    out = scipy.sparse.csr_array((np.array(values), columns, indptr.astype(small)), shape=shape)
     out.sum_duplicates()
     out.eliminate_zeros()
     if not _small(out.data):
         t = int(np.searchsorted(out.indptr, np.argmin(np.abs(out.data) < LARGEST), side="right")) - 1
         message = "the weight of an attribute is too large to compute with"
         raise DataError(message, corpus.source, int(corpus.lines[t]))
+    if (out.data == 1).all():
+        out.data = np.broadcast_to(1.0, out.data.shape)  # one number in memory
     return out
 
 

@@ -52,7 +52,7 @@ def pack_sparse(matrix: scipy.sparse.csr_array, name: str) -> dict[str, np.ndarr
     """Return compressed rows under `name.indptr`, `name.indices` and `name.values`."""
     return {
         f"{name}.indptr": matrix.indptr.astype(np.int64),
-        f"{name}.indices": matrix.indices.astype(np.int32),
+        f"{name}.indices": matrix.indices.astype(np.int32, copy=False),
         f"{name}.values": matrix.data,
     }
 

@@ -31,7 +31,7 @@ Fill = Callable[[slice, np.ndarray], None]
 
 def _compressed(matrix: scipy.sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return indptr, indices and values in the types that Cython takes."""
-    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data.astype(np.float64, copy=False)
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), np.ascontiguousarray(matrix.data, float)
 
 
 class Pivots:

@@ -101,7 +101,7 @@ def add_products(inputs: Inputs, weights: Weights, out: np.ndarray) -> None:
     order, bag, real = ColumnOrder.of(inputs), inputs.bag, inputs.real
     blocks = [(0, *one_hot(inputs), np.empty(0, out.dtype))]  # the first row of W, and compressed rows
     if bag is not None:
-        entries = bag.indptr.astype(np.int64), bag.indices.astype(np.int32, copy=False), bag.data
+        entries = bag.indptr.astype(np.int64), bag.indices.astype(np.int32, copy=False), np.ascontiguousarray(bag.data)
         blocks.append((order.first_attribute, *entries))
     for first, indptr, indices, values in blocks:
         if isinstance(weights, SparseWeights):

@@ -26,7 +26,7 @@ from math import sqrt
 
 import numpy as np
 
-from ..system import Budget, Workers, linear_algebra
+from ..system import Budget, Workers, linear_algebra, ranges
 from . import native
 from .sparse_weights import KeptWeights
 from .triangles import Triangle, inverted
@@ -36,6 +36,7 @@ Empty = Callable[[tuple[int, ...], np.dtype], np.ndarray]  # like np.empty
 # A sum of n rounded products is off by up to n units in the last place, and practically never by more than a few times
 # their root (Higham and Mary 2019).
 ROOTS = 8
+ROWS_AT_ONCE = 1 << 12  # of weights that are widened to double precision
 UNIT = float(np.finfo(np.float64).eps) / 2
 
 
@@ -107,8 +108,10 @@ class ExplicitHead:
             return W.astype(dtype, copy=False)
         out, split = empty(W.shape, dtype), len(self.scale)
         team = native.ALONE if workers is None else workers.team
-        block = np.ascontiguousarray(W[:split], dtype=np.float64).ravel()
-        native.laid_out(team, block, self.scale, None, None, None, W.shape[1], split, out[:split].ravel())
+        for part in ranges(split, split if W.dtype == np.float64 else ROWS_AT_ONCE):
+            block = np.ascontiguousarray(W[part], dtype=np.float64)
+            rows, columns = block.shape
+            native.laid_out(team, block.ravel(), self.scale[part], None, None, None, columns, rows, out[part].ravel())
         out[split:] = W[split:]
         return out
 

@@ -368,4 +368,4 @@ class EngineBlocks:
         """Return the diagonal of the block of a term with an explicit map, without the prior, [size]."""
         engine = self._engine
         raw: Any = engine.executor.total(self._handles, PartitionBlocks.raw_diagonal, engine._each(term))
-        return engine.terms[term].scaled_squares(raw.ravel(), engine.head(term).scale)
+        return engine.terms[term].scaled_squares(np.require(raw.ravel(), None, "W"), engine.head(term).scale)

@@ -175,21 +175,22 @@ class Objective:
         Frequent features curve P far more than rare ones: scaled by this, L-BFGS needs about half the passes
         on text.
         """
-        N, found = self.problem.position_weights().sum(), np.empty(self.size)
-        for j, (block, term) in enumerate(zip(self.blocks, self.terms, strict=True)):
-            found[block] = term.spread(self.engine.column_squares(j)) if term.clique.mapped else N
-            found[block] *= self._variance_at_zero(j)
-            found[block] += 1 / self.sigma2[j]
-        return found
+        return np.concatenate([np.empty(0), *(self.initial_block(j).ravel() for j in range(len(self.terms)))])
 
-    def _variance_at_zero(self, j: int) -> float:
-        """Return the variance p (1 - p) of a clique of a term at theta = 0, where all states are equally likely."""
-        states = self.problem.label_count ** self.terms[j].clique.axes
-        return (1 - 1 / states) / states
+    def initial_block(self, j: int, share: float = 1.0) -> np.ndarray:
+        """Return a share of a term's block of `initial_curvature`; as W [D, columns] if it has all of its places."""
+        term = self.terms[j]
+        if not term.clique.mapped:
+            return np.full(term.size, share * self.curvature_at_zero(j, self.problem.position_weights().sum()))
+        values = share * np.asarray(self.curvature_at_zero(j, self.engine.column_squares(j)))
+        return (
+            np.broadcast_to(values[:, None], (term.rows, term.columns)) if term.places is None else term.spread(values)
+        )
 
     def curvature_at_zero(self, j: int, squares: np.ndarray | float) -> np.ndarray | float:
         """Return the Hessian's diagonal at theta = 0 for columns of a term with these sums of squares."""
-        return squares * self._variance_at_zero(j) + 1 / self.sigma2[j]
+        states = self.problem.label_count ** self.terms[j].clique.axes  # as likely as each other
+        return squares * ((1 - 1 / states) / states) + 1 / self.sigma2[j]
 
     def weights_of(self, theta: Vector, term: int) -> np.ndarray:
         """Return W [D, columns] of a term with a map."""
@@ -260,14 +261,14 @@ class HessianBlocks:
         self.objective.vectors.of_block(term).add_curvature(product, block, self.objective.sigma2[[term]])
         return product
 
-    def diagonal(self) -> np.ndarray:
+    def diagonal(self, dtype: np.dtype | type = np.float64) -> np.ndarray:
         """Return the diagonal of all blocks; terms with maps have explicit ones.
 
         Where sum_t p_t stands in for that of labels alone, it counts by the share of their variance that is left: p_t
         (1 - p_t) of pairs would take the marginals of pairs at each position, ten times as long as a pass.
         """
         objective = self.objective
-        out = np.empty(objective.size)
+        out = np.empty(objective.size, dtype)
         for j, (part, term) in enumerate(zip(objective.blocks, objective.terms, strict=True)):
             if term.clique.mapped:
                 out[part] = self._loss.diagonal(j)

@@ -50,8 +50,6 @@ ROWS_AT_ONCE, COLUMNS_AT_ONCE = 2048, 32
 Result = TypeVar("Result")
 Marginals = dict[MappedClique, np.ndarray]  # of cliques, [N, states]
 ChunkPotentials = Callable[[Chunk], list[tuple[np.ndarray, Edges]]]  # scores and edges of a chunk at some points
-
-
 Parameters: TypeAlias = Vector | list[np.ndarray]  # a vector, or a block for each term that its head has made ready
 Answer: TypeAlias = Vector | list[AnswerBlock]  # a vector, or a block for each term that its head is to finish
 
@@ -460,9 +458,8 @@ class PartitionBlocks:
         forms = {j: clique.block_form(Y, diagonals) for j, clique in partition.labelled.items()}
         shapes = {clique: (problem.positions, clique.states(Y)) for clique in (NODE, *partition.types)}
         self._marginals: Marginals = {clique: np.empty(shape, partition.dtype) for clique, shape in shapes.items()}
-        of_chunks = list(
-            partition.over_chunks(theta, partial(_block_parts, self._marginals, partition, forms, negligible))
-        )
+        work = partial(_block_parts, self._marginals, partition, forms, negligible)
+        of_chunks = list(partition.over_chunks(theta, work))
         # Operations beyond those of half a pass.
         matrices = [j for j, form in forms.items() if form == MATRIX]
         self._operations = sum(
@@ -537,7 +534,7 @@ class PartitionBlocks:
         """Return the diagonal of the block of a term with an explicit map, without factors of columns, [size]."""
         partition, shape = self._partition, self._partition.terms[term]
         feature_map, clique = partition.maps[term], partition.mapped[term]
-        p, out = self._marginals[clique], np.empty(shape.size)
+        p, out = self._marginals[clique], partition.host.take(partition.host.empty(), term)
         weighted = partition.host.buffers.empty((len(p), shape.columns), partition.dtype)  # in the place of errors
         if shape.columns == p.shape[1]:
             np.multiply(p, np.subtract(1, p, out=weighted), out=weighted)

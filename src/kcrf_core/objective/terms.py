@@ -138,11 +138,11 @@ class ObjectiveTerm:
 
     def scaled_squares(self, raw: np.ndarray, scale: np.ndarray) -> np.ndarray:
         """Multiply sums of squares at all parameters [size] by squared factors of columns `scale` [D or fewer]."""
-        factors = np.ones(self.rows)
-        factors[: len(scale)] = np.square(scale)
-        found = self.spread(factors)
-        found *= raw
-        return found
+        if self.places is None:  # in place
+            raw.reshape(self.rows, self.columns)[: len(scale)] *= np.square(scale)[:, None]
+        elif len(scale):
+            raw *= self.spread(np.append(np.square(scale), np.ones(self.rows - len(scale))))
+        return raw
 
     def block(self, weights: np.ndarray) -> np.ndarray:
         """Return the block of W, the inverse of `weights`; places without a parameter are left out."""
@@ -165,7 +165,7 @@ def shared_edges(labelled: Mapping[int, LabelClique], block: Callable[[int], np.
     """Return T, s, e and U, as far as terms over labels alone have them, from the blocks of these terms."""
     edges = Edges.zeros(Y)
     for j, clique in labelled.items():
-        edges = clique.edges(block(j), edges, Y)
+        edges = clique.edges(block(j).astype(np.float64, copy=False), edges, Y)
     return edges
 
 

@@ -29,9 +29,8 @@ LEAST_BYTES = 1 << 20  # smaller arrays come from memory that the process has al
 SHORTEST_SLICE, LONGEST_SLICE = 1 << 10, 1 << 15  # values
 SLICES = 64  # wanted: they share out evenly among up to 16 threads
 PIECE, PIECES_AT_ONCE = 1 << 15, 1 << 7  # columns of pairs that are multiplied, and widened to double precision
-# Pairs of longer vectors are kept as the upper halves of single numbers, eight bits and an exponent: passes to a gap of
-# 1e-3 with whole numbers and with halves are 149 and 146 (GROBID's header, 25 documents), 55 and 55, 100 and 105 (an
-# eighth of CoNLL-2000, sigma^2 1 and 100).
+# Pairs and slopes of longer vectors are kept as upper halves of single numbers: passes to a gap of 1e-3 with whole ones
+# and with halves: 149 and 146 (GROBID's header, 25 documents), 55 and 55, 100 and 105 (an eighth of CoNLL-2000).
 LONGEST_WHOLE = 1 << 20
 VALUES_PER_TASK = 1 << 15  # of all vectors together: with fewer it takes longer to hand a task over than to do it
 
@@ -128,7 +127,7 @@ class Vectors(ABC):
         return self.to_array(self.xp.stack(list(sums))).tolist() if sums else []
 
     def stepped(self, start: Vector, step: float, direction: Vector) -> Vector:
-        """Return start + step * direction, in double precision."""
+        """Return start + step * direction."""
         return self._double(start) + step * self._double(direction)
 
     def add_scaled(self, target: Vector, factor: float, vector: Vector) -> None:
@@ -286,6 +285,10 @@ class HostVectors(Vectors):
     def empty(self, dtype: np.dtype | type = np.float64) -> np.ndarray:
         return self.buffers.empty(self.size, dtype)
 
+    def kept(self, dtype: np.dtype | type) -> np.dtype | type:
+        """Return the type of pairs and slopes that are remembered in a precision."""
+        return np.uint16 if dtype == np.float32 and self.size > LONGEST_WHOLE else dtype
+
     def zeros(self) -> np.ndarray:
         return np.zeros(self.size)
 
@@ -313,7 +316,8 @@ class HostVectors(Vectors):
         return [float(products[self._block_of == number].sum()) for number in range(len(self.blocks))]
 
     def stepped(self, start: np.ndarray, step: float, direction: np.ndarray) -> np.ndarray:
-        out = self.empty()
+        # The longest vectors come in the precision of the direction: passes have no other.
+        out = self.empty(direction.dtype if self.size > LONGEST_WHOLE else np.float64)
         self._add(start, step, direction, out)
         return out
 
@@ -356,7 +360,7 @@ class HostVectors(Vectors):
         dtype: np.dtype | type,
         others: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, float, list[float]]:
-        scaled, rows = self.empty(dtype), [self._values(other) for other in others]
+        scaled, rows = self.empty(self.kept(dtype)), [self._values(other) for other in others]
         given = {"a": self._values(theta), "b": self._values(gradient), "c": self._written(scaled), "rows": rows}
         factors = self._precisions(variances)
         sums = self._go(_long_vectors.linearised, len(rows) + 3, len(rows) + 2, factors=factors, **given)
@@ -482,8 +486,7 @@ class HostPairs(Pairs):
 
     def __init__(self, vectors: HostVectors, most: int, dtype: np.dtype | type):
         # The threads that first write a step touch its memory first.
-        halved = dtype == np.float32 and vectors.size > LONGEST_WHOLE
-        steps, changes = (np.empty((most, vectors.size), dtype=np.uint16 if halved else dtype) for _ in range(2))
+        steps, changes = (np.empty((most, vectors.size), dtype=vectors.kept(dtype)) for _ in range(2))
         super().__init__(vectors, steps, changes, dtype)
         self._step_rows, self._change_rows = ([vectors._written(row) for row in rows] for rows in (steps, changes))
 

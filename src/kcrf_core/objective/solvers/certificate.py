@@ -97,7 +97,8 @@ class FitCertificate:
 
     def prove(self, objective: Objective, evaluate_all: EvaluateAll) -> Proof:
         """Evaluate the best point in double precision, and prove a lower bound."""
-        exact, best = objective.in_double(), self.best
+        exact, theta = objective.in_double(), objective.vectors.cast(self.best.theta, np.float64)
+        self._best = best = replace(self.best, theta=theta)
         if exact is objective and best.point is not None:
             point, bound = best.point, -np.inf if self._bound is None else self._bound.proven(exact)
         else:

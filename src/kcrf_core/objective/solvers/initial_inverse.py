@@ -146,10 +146,12 @@ def current_curvature(objective: Objective, theta: Vector, run: Run) -> np.ndarr
     With a weak prior most labels become nearly certain, and their features hardly curve P any longer.
     """
     run.work += 1
-    diagonal = objective.hessian_blocks(theta, diagonals=True).diagonal()
-    least = objective.initial_curvature()
-    least *= LEAST_SHARE
-    return np.maximum(diagonal, least, out=diagonal)
+    diagonal = objective.hessian_blocks(theta, diagonals=True).diagonal(kept_dtype(objective))
+    for j, part in enumerate(objective.blocks):
+        least = objective.initial_block(j, LEAST_SHARE)
+        block = diagonal[part].reshape(least.shape)
+        np.maximum(block, least, out=block, casting="same_kind")
+    return diagonal
 
 
 def _preconditions_real(term: ObjectiveTerm, objective: Objective) -> bool:

@@ -41,13 +41,16 @@ def most_pairs(size: int, dtype: np.dtype | type) -> int:
     return FEWEST_PAIRS if size > MANY else min(max(most, FEWEST_PAIRS), MOST_PAIRS)
 
 
-class RememberedPairs:
-    """Slots for the last steps s and the changes y of the gradient along them."""
+class Memory:
+    """The last steps s and the changes y of the gradient along them, by slot, with products that are kept of them."""
 
-    def __init__(self, vectors: Vectors, most: int, dtype: np.dtype | type):
-        self._vectors, self._most = vectors, most
-        self._pairs = vectors.pairs(most, dtype)
+    def __init__(self, vectors: Vectors, dtype: np.dtype | type = np.float64):
+        self._vectors, self._most = vectors, most_pairs(vectors.size, dtype)
+        self._pairs = vectors.pairs(self._most, dtype)
         self._order: list[int] = []  # slots of the pairs, the oldest first
+        self._products = np.zeros((self._most, self._most))  # [i, j] s_i.y_j, for s_i no newer than y_j
+        # The gradient that the newest pair ended at, and its products with all steps.
+        self._known: tuple[Vector, np.ndarray] | None = None
 
     def __len__(self) -> int:
         return len(self._order)
@@ -60,40 +63,19 @@ class RememberedPairs:
         """Number of slots up to the last one that is taken."""
         return max(self._order, default=-1) + 1
 
-    def _put(
-        self, before: Vector, after: Vector, gradient: Vector, new_gradient: Vector
-    ) -> tuple[int, np.ndarray] | None:
-        """Remember a step between two points, in the place of the oldest where all slots are taken.
+    def add(self, before: Vector, after: Vector, gradient: Vector, new_gradient: Vector) -> None:
+        """Take up a step between two points, in the place of the oldest where all slots are taken.
 
-        Return its slot and the products of all steps with its change and with the new gradient, [rows, 2]; None where
-        rounding hides that P curves upwards along it.
+        It is left out where rounding hides that P curves upwards along it.
         """
         full = len(self._order) == self._most
         slot = self._order.pop(0) if full else next(free for free in range(self._most) if free not in self._order)
         products = self._pairs.put(slot, before, after, gradient, new_gradient, max([slot, *self._order]) + 1)
         if not products[slot, 0] > 0:
-            self._pairs.forget(slot)
-            return None
+            return self._pairs.forget(slot)
         self._order.append(slot)
-        return slot, products
-
-
-class Memory(RememberedPairs):
-    """Pairs of L-BFGS, with the products that are kept of them."""
-
-    def __init__(self, vectors: Vectors, dtype: np.dtype | type = np.float64):
-        super().__init__(vectors, most_pairs(vectors.size, dtype), dtype)
-        self._products = np.zeros((self._most, self._most))  # [i, j] s_i.y_j, for s_i no newer than y_j
-        # The gradient that the newest pair ended at, and its products with all steps.
-        self._known: tuple[Vector, np.ndarray] | None = None
-
-    def add(self, before: Vector, after: Vector, gradient: Vector, new_gradient: Vector) -> None:
-        """Take up a step between two points, with the gradients there."""
-        put = self._put(before, after, gradient, new_gradient)
-        if put is not None:
-            slot, products = put
-            self._products[: len(products), slot] = products[:, 0]
-            self._known = (new_gradient, products[:, 1])
+        self._products[: len(products), slot] = products[:, 0]
+        self._known = (new_gradient, products[:, 1])
 
     def direction(self, gradient: Vector, metric: Metric) -> tuple[Vector, float]:
         """Return minus the approximate inverse Hessian times the gradient, and its product with the gradient."""
@@ -148,6 +130,7 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run, me
     hand_back()  # what was needed to begin
     for steps in count():
         if initial.moves and steps == renewal:
+            del metric  # another takes its memory
             metric, renewal = initial.at(theta), steps * RENEWAL_GROWTH
             hand_back()
         reached = step(partial(run.evaluate, objective), theta, now, memory, metric, objective.vectors, run)

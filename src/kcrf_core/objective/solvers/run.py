@@ -167,9 +167,10 @@ class Run:
         if proof is None and self.proves:
             proof = self._certificate.prove(objective, self._evaluate_all)
         best, work = self._certificate.best, (self.passes, self.products, self.steps, self.work)
+        theta = objective.vectors.cast(best.theta, np.float64)
         if proof is None:
-            return SolverResult(best.theta, best.value, -np.inf, *work, reason, np.inf)
-        return SolverResult(best.theta, proof.point.value, proof.lower, *work, reason, proof.gradient_norm)
+            return SolverResult(theta, best.value, -np.inf, *work, reason, np.inf)
+        return SolverResult(theta, proof.point.value, proof.lower, *work, reason, proof.gradient_norm)
 
     def _check_budget(self) -> None:
         if self.passes + self.products >= self.max_passes:
