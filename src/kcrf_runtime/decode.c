@@ -124,8 +124,8 @@ EACH_WIDTH static uint64_t max_plus_likely(const struct chain *C, const double *
     const size_t Y = C->Y, S = C->stride;
     const double limit = *top - 1e-9 * (1 + fabs(*top)), *lead = C->lead; /* far above rounding */
     uint64_t likely = 0;
-    size_t n = 0, rows[64];
 #if defined(__aarch64__) && defined(__ARM_NEON)
+    size_t n = 0, rows[64];
     uint64x2_t bit = {1, 2}, found = vdupq_n_u64(0);
     float64x2_t best = vdupq_n_f64(-INFINITY);
     for (size_t y = 0; y < S; y += 2, bit = vshlq_n_u64(bit, 2))
@@ -165,24 +165,30 @@ EACH_WIDTH static uint64_t max_plus_likely(const struct chain *C, const double *
     for (size_t y = 0; y < Y; y++)
         likely |= (uint64_t)(before[y] + lead[y] >= limit) << y;
 #endif
-    for (uint64_t left = likely; left; left &= left - 1)
-        rows[n++] = LOWEST(left);
-    for (size_t j = 0; j < S; j++)
-        now[j] = -INFINITY;
-    for (size_t i = 0; i < n; i++) {
-        const double value = before[rows[i]], *restrict row = C->table + rows[i] * S;
-        for (size_t j = 0; j < S; j++)
-            now[j] = value + row[j] > now[j] ? value + row[j] : now[j];
-    }
-    for (size_t j = 0; j < S; j++)
-        now[j] += scores[j];
-    double best[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
-    for (size_t j = 0; j < S; j += 4)
-        for (size_t k = 0; k < 4; k++)
+    const double *restrict E = C->table;
+    double best[8];
+    for (size_t k = 0; k < 8; k++)
+        best[k] = -INFINITY;
+    for (size_t j = 0; j < S; j += 8) { /* held in registers */
+        double next[8];
+        for (size_t k = 0; k < 8; k++)
+            next[k] = -INFINITY;
+        for (uint64_t left = likely; left; left &= left - 1) {
+            const double value = before[LOWEST(left)], *row = E + LOWEST(left) * S + j;
+            AS_VECTOR
+            for (size_t k = 0; k < 8; k++)
+                next[k] = value + row[k] > next[k] ? value + row[k] : next[k];
+        }
+        AS_VECTOR
+        for (size_t k = 0; k < 8; k++) {
+            now[j + k] = next[k] + scores[j + k];
             best[k] = now[j + k] > best[k] ? now[j + k] : best[k];
-    best[0] = best[1] > best[0] ? best[1] : best[0];
-    best[2] = best[3] > best[2] ? best[3] : best[2];
-    *top = best[2] > best[0] ? best[2] : best[0];
+        }
+    }
+    for (size_t half = 4; half > 0; half /= 2)
+        for (size_t k = 0; k < half; k++)
+            best[k] = best[k + half] > best[k] ? best[k + half] : best[k];
+    *top = best[0];
 #endif
     return likely;
 }
@@ -235,22 +241,18 @@ static struct block block_into(const struct chain *C, size_t state, size_t t, co
 
 static size_t best_before(const struct chain *C, const double *now, size_t state, size_t t)
 {
-    const double *column;
-    struct block B = block_into(C, state, t, &column);
-    size_t best = B.height ? source(&B, 0) : 0;
+    const double *column = C->table + (C->Y + state) * C->stride; /* the transpose: its entries stand together */
     double top = -INFINITY;
-    if (!C->first && !C->table_step) { /* the transpose: its entries stand together */
-        column = C->table + (C->Y + state) * C->stride;
-        uint64_t likely = C->likely ? C->likely[t - 1] : 0;
-        for (size_t a = C->likely ? LOWEST(likely) : 0; a < B.height; likely &= likely - 1, a = C->likely ? LOWEST(likely) : a + 1) {
-            double value = now[a] + column[a];
-            if (value > top) {
-                top = value;
-                best = a;
-            }
-        }
-        return best;
+    size_t best = 0;
+    for (uint64_t likely = C->likely ? C->likely[t - 1] : 0; likely; likely &= likely - 1) {
+        size_t a = LOWEST(likely);
+        if (now[a] + column[a] > top)
+            top = now[best = a] + column[a];
     }
+    if (C->likely)
+        return best;
+    struct block B = block_into(C, state, t, &column);
+    best = B.height ? source(&B, 0) : 0;
     for (size_t a = 0; a < B.height; a++) {
         double value = now[source(&B, a)] + column[a * B.stride];
         if (value > top) {
@@ -295,8 +297,6 @@ static double best_path(const struct chain *C, double *rows, double *gathered, i
     return top;
 }
 
-static int not_set(kcrf_tagger *tagger) { return kcrf_fail(&tagger->error, KCRF_INPUT, "no sequence is set"); }
-
 static int impossible(kcrf_tagger *tagger)
 {
     return kcrf_fail(&tagger->error, KCRF_NUMERIC, "no labelling of a sequence has a finite score");
@@ -309,19 +309,15 @@ static int32_t *best_of(kcrf_tagger *tagger, struct chain *C)
     C->likely = C->lead ? kcrf_grow(tagger, &tagger->likely, tagger->T + 1, sizeof *C->likely) : NULL;
     if (!path || !rows || (C->lead && !C->likely))
         return NULL;
-    if (tagger->T && !(best_path(C, rows, rows + tagger->T * C->stride, path) > -INFINITY)) {
-        impossible(tagger);
-        return NULL;
-    }
+    if (tagger->T && !(best_path(C, rows, rows + tagger->T * C->stride, path) > -INFINITY))
+        return impossible(tagger), NULL;
     return path;
 }
 
 const int32_t *kcrf_viterbi(kcrf_tagger *tagger)
 {
-    if (!tagger->scored) {
-        not_set(tagger);
-        return NULL;
-    }
+    if (!tagger->scored)
+        return kcrf_fail(&tagger->error, KCRF_INPUT, "no sequence is set"), NULL;
     struct chain C = chain_of(tagger, tagger->scores.memory);
     tagger->has_marginals = false; /* the room of their messages is used */
     return best_of(tagger, &C);
@@ -493,10 +489,8 @@ EACH_WIDTH static bool scaled_messages(
 
 static double *marginals(kcrf_tagger *tagger)
 {
-    if (!tagger->scored) {
-        not_set(tagger);
-        return NULL;
-    }
+    if (!tagger->scored)
+        return kcrf_fail(&tagger->error, KCRF_INPUT, "no sequence is set"), NULL;
     struct chain C = chain_of(tagger, tagger->scores.memory);
     size_t Y = C.Y, P = C.P, S = C.stride, T = C.T;
     double *node = kcrf_grow(tagger, &tagger->best, T * Y + 1, sizeof *node);
@@ -540,10 +534,8 @@ static double *marginals(kcrf_tagger *tagger)
             }
         }
     }
-    if (!isfinite(tagger->log_z)) {
-        impossible(tagger);
-        return NULL;
-    }
+    if (!isfinite(tagger->log_z))
+        return impossible(tagger), NULL;
     tagger->has_marginals = true;
     return node;
 }

@@ -363,9 +363,9 @@ static int value_codes(kcrf_tagger *tagger, uint32_t column, const char *text, s
     return KCRF_OK;
 }
 
-INLINE double value_at(const kcrf_model *model, const int bytes, uint64_t k)
+INLINE double number_of(const void *row, const int bytes, uint64_t k)
 {
-    return bytes == 8 ? ((const double *)model->values)[k] : ((const float *)model->values)[k];
+    return bytes == 8 ? ((const double *)row)[k] : ((const float *)row)[k];
 }
 
 /* out [columns] += factor times the row of weights. Columns of a damaged file are below 65536, and out has room. */
@@ -377,11 +377,11 @@ INLINE void add_row(const kcrf_model *model, const struct term *term, const int 
         return;
     if (end - k == width) {
         for (uint64_t y = 0; y < width; y++)
-            out[y] += factor * value_at(model, bytes, k + y);
+            out[y] += factor * number_of(model->values, bytes, k + y);
         return;
     }
     for (; k < end; k++)
-        out[model->columns[k]] += factor * value_at(model, bytes, k);
+        out[model->columns[k]] += factor * number_of(model->values, bytes, k);
 }
 
 INLINE uint64_t row_of(const struct field *field, int32_t code)
@@ -406,10 +406,7 @@ EACH_WIDTH static void column_sums(const kcrf_tagger *tagger, uint32_t column, u
             if (code < 0)
                 continue;
             uint64_t row = row_of(field, code);
-            if (bytes == 8)
-                add_row(model, term, 8, row, 1.0, row_sums);
-            else
-                add_row(model, term, 4, row, 1.0, row_sums);
+            bytes == 8 ? add_row(model, term, 8, row, 1.0, row_sums) : add_row(model, term, 4, row, 1.0, row_sums);
         }
         if (tagger->sum_bytes == 8)
             memcpy(out, row_sums, S * sizeof *row_sums);
@@ -419,46 +416,38 @@ EACH_WIDTH static void column_sums(const kcrf_tagger *tagger, uint32_t column, u
     }
 }
 
-INLINE double of_row(const char *row, const int bytes, size_t y)
-{
-    return bytes == 8 ? ((const double *)(const void *)row)[y] : ((const float *)(const void *)row)[y];
-}
-
-/* out [stride] = the sum of `count` rows, in their order. */
+/* out [stride] = the sum of `count` rows, in their order. Eight labels at a time, so that sums stay in registers. */
 INLINE void add_rows(const char *const *rows, size_t count, size_t S, const int bytes, double *restrict out)
 {
-    size_t d = 0;
-    for (size_t y = 0; y < S; y++)
-        out[y] = 0;
-    for (; d + 4 <= count; d += 4) {
-        const char *a = rows[d], *b = rows[d + 1], *c = rows[d + 2], *e = rows[d + 3];
-        for (size_t y = 0; y < S; y++)
-            out[y] = (((out[y] + of_row(a, bytes, y)) + of_row(b, bytes, y)) + of_row(c, bytes, y)) + of_row(e, bytes, y);
+    for (size_t y = 0; y < S; y += 8) {
+        double sums[8] = {0};
+        for (size_t d = 0; d < count; d++)
+            for (size_t k = 0; k < 8; k++)
+                sums[k] += number_of(rows[d], bytes, y + k);
+        memcpy(out + y, sums, sizeof sums);
     }
-    for (; d < count; d++)
-        for (size_t y = 0; y < S; y++)
-            out[y] += of_row(rows[d], bytes, y);
 }
 
 /* out [stride] = the sum of all that columns add to a position; `places` [columns, N] of their values from it on. */
 EACH_WIDTH static void add_sums(const kcrf_tagger *tagger, const char *const *places, size_t N, double *out)
 {
     const kcrf_model *model = tagger->model;
-    size_t S = model->stride, count = model->column_distances[model->meta->columns];
+    size_t S = model->stride, count = model->column_distances[model->meta->columns], row = S * tagger->sum_bytes;
     const char **rows = tagger->rows;
-    for (size_t d = 0; d < count; d++) {
-        const struct distance *near = model->distances + d;
-        rows[d] = places[near->column * N + (size_t)(ptrdiff_t)near->offset] + near->number * S * tagger->sum_bytes;
-    }
-    if (tagger->sum_bytes == 8)
-        add_rows(rows, count, S, 8, out);
-    else
-        add_rows(rows, count, S, 4, out);
+    const struct distance *near = model->distances;
+    for (size_t d = 0; d < count; d++, near++)
+        rows[d] = places[near->column * N + (size_t)(ptrdiff_t)near->offset] + near->number * row;
+    tagger->sum_bytes == 8 ? add_rows(rows, count, S, 8, out) : add_rows(rows, count, S, 4, out);
 }
 
 static struct remembered *known_at(const kcrf_tagger *tagger, size_t number)
 {
     return (struct remembered *)(void *)(tagger->known + number * tagger->known_bytes);
+}
+
+static int32_t *codes_of(const kcrf_tagger *tagger, struct remembered *known)
+{
+    return (int32_t *)(void *)((char *)(known + 1) + tagger->sums_room);
 }
 
 /* Code of a conjunction at place b, from those of its parts. */
@@ -491,13 +480,31 @@ static struct remembered *find_known(const kcrf_tagger *tagger, uint32_t column,
 {
     for (size_t at = hash & (tagger->known_slots - 1);; at = (at + 1) & (tagger->known_slots - 1)) {
         *slot = tagger->slots + at;
-        if (!(*slot)->number)
+        uint32_t number = ACQUIRED((*slot)->number); /* threads may share the table */
+        if (!number)
             return NULL;
-        struct remembered *known = known_at(tagger, (*slot)->number - 1);
+        struct remembered *known = known_at(tagger, number - 1);
         if ((*slot)->tag == (uint32_t)(hash >> 32) && known->hash == hash && known->column == column &&
             known->size == text.size && !memcmp(known->text, text.text, text.size))
             return known;
     }
+}
+
+/* Add a value to those that taggers share, and return it; NULL if there is no room, or others hold the lock for long. */
+static struct remembered *shared(kcrf_tagger *all, const struct remembered *own, kcrf_text text)
+{
+    struct known_slot *slot;
+    for (int tries = 0; TAKEN(all->lock); tries++)
+        if (tries == 1000)
+            return NULL;
+    struct remembered *known = find_known(all, own->column, own->hash, text, &slot);
+    if (!known && all->known_count < all->known_slots / 2) {
+        known = memcpy(known_at(all, all->known_count), own, all->known_bytes);
+        slot->tag = (uint32_t)(own->hash >> 32);
+        RELEASE(slot->number, (uint32_t)++all->known_count);
+    }
+    RELEASE(all->lock, 0);
+    return known;
 }
 
 /* What a value of a column adds to scores around place b; `text` is the value or, where conjunctions of the column are
@@ -506,71 +513,63 @@ static const char *sums_of(kcrf_tagger *tagger, uint32_t column, uint64_t hash, 
 {
     const kcrf_model *model = tagger->model;
     uint32_t first = model->column_families[column], last = model->column_families[column + 1];
-    uint64_t own_hash = hash ^ column * 0x9E3779B97F4A7C15ull;
     struct known_slot *slot;
-    struct remembered *known = find_known(tagger, column, own_hash, text, &slot);
-    bool is_new = !known;
-    known = is_new ? known_at(tagger, tagger->known_count) : known;
-    char *sums = (char *)(known + 1);
-    int32_t *value = (int32_t *)(void *)(sums + tagger->sums_room); /* its codes */
-    if (is_new && model->spans[column]) {
-        for (uint32_t f = last; f < model->count[FAMILIES]; f++)
-            if (model->summed_with[f] == column)
-                codes[f * N + b] = conjunction_code(model, model->families + f, codes, N, b);
-        column_sums(tagger, column, 0, codes + b, N, sums);
-    } else if (is_new) {
-        if (value_codes(tagger, column, text.text, text.size, hash, value))
-            return NULL;
-        column_sums(tagger, column, first, value, 1, sums);
-    }
-    if (is_new) {
-        tagger->known_count++;
-        if (text.size <= LONGEST_KNOWN) { /* longer ones are not found again */
-            *slot = (struct known_slot){(uint32_t)(own_hash >> 32), (uint32_t)tagger->known_count};
-            known->hash = own_hash;
-            known->column = column;
-            known->size = (uint32_t)text.size;
-            memcpy(known->text, text.text, text.size);
+    struct remembered *known = tagger->shared ? find_known(tagger->shared, column, hash, text, &slot) : NULL;
+    if (!known && (tagger->known_count || !tagger->shared))
+        known = find_known(tagger, column, hash, text, &slot);
+    if (!known) {
+        known = known_at(tagger, tagger->known_count);
+        if (model->spans[column]) {
+            for (uint32_t f = last; f < model->count[FAMILIES]; f++)
+                if (model->summed_with[f] == column)
+                    codes[f * N + b] = conjunction_code(model, model->families + f, codes, N, b);
+            column_sums(tagger, column, 0, codes + b, N, (char *)(known + 1));
+        } else {
+            if (value_codes(tagger, column, text.text, text.size, kcrf_hash(text.text, text.size), codes_of(tagger, known)))
+                return NULL;
+            column_sums(tagger, column, first, codes_of(tagger, known), 1, (char *)(known + 1));
         }
+        known->hash = hash, known->column = column, known->size = (uint32_t)text.size;
+        memcpy(known->text, text.text, text.size <= LONGEST_KNOWN ? text.size : 0); /* longer ones are not found again */
+        struct remembered *found = tagger->shared && text.size <= LONGEST_KNOWN ? shared(tagger->shared, known, text) : NULL;
+        tagger->known_count += !found;
+        if (!found && text.size <= LONGEST_KNOWN && !find_known(tagger, column, hash, text, &slot))
+            *slot = (struct known_slot){(uint32_t)(hash >> 32), (uint32_t)tagger->known_count};
+        known = found ? found : known;
     }
     for (uint32_t f = first; f < last && model->needed_of[column]; f++)
         if (model->needed[f])
-            codes[f * N + b] = value[f - first];
-    return sums;
+            codes[f * N + b] = codes_of(tagger, known)[f - first];
+    return (const char *)(known + 1);
 }
 
-/* What a column adds to scores around place b, of positions and, where conjunctions of the column are summed with it, of
-   places beyond the ends. */
-static const char *place_of(kcrf_tagger *tagger, uint32_t column, const kcrf_text *cells, int32_t *codes, size_t N, size_t b)
+/* The text by which a value of a column is remembered: the cell or, where conjunctions of the column are summed with it,
+   codes from place b on. These are put in `key`. */
+INLINE kcrf_text text_at(const kcrf_model *model, uint32_t column, const kcrf_text *cells, const int32_t *codes, size_t N, size_t b, int32_t *key)
 {
-    const kcrf_model *model = tagger->model;
     const int32_t *first = codes + model->column_families[column] * N;
-    int32_t key[LONGEST_KNOWN / 4];
     uint32_t span = model->spans[column];
-    uint64_t hash = 0;
-    if (!span) {
-        kcrf_text cell = cells[(b - model->meta->reach) * model->meta->columns + column];
-        return sums_of(tagger, column, kcrf_hash(cell.text, cell.size), cell, codes, N, b);
-    }
-    for (size_t k = 0; k <= span; k++) {
+    if (!span)
+        return cells[(b - model->meta->reach) * model->meta->columns + column];
+    for (size_t k = 0; k <= span; k++)
         key[k] = b + k < N ? first[b + k] : -1;
-        hash = (hash ^ (uint32_t)key[k]) * 0x9E3779B97F4A7C15ull;
-    }
-    kcrf_text text = {(const char *)key, (span + 1) * 4};
-    return sums_of(tagger, column, kcrf_mix(hash), text, codes, N, b);
+    return (kcrf_text){(const char *)key, (span + 1) * 4};
 }
 
 /* Codes of families of values [families, N], and scores of labels [T, stride] by columns. */
 static int column_scores(kcrf_tagger *tagger, const kcrf_text *cells, size_t T, int32_t *codes, size_t N, double *scores)
 {
     const kcrf_model *model = tagger->model;
-    size_t reach = model->meta->reach, S = model->stride;
+    size_t reach = model->meta->reach, S = model->stride, row = S * tagger->sum_bytes;
     uint32_t columns = model->meta->columns;
+    int32_t key[LONGEST_KNOWN / 4];
+    const kcrf_tagger *near = tagger->shared ? tagger->shared : tagger;
     const char **places = kcrf_grow(tagger, &tagger->places, columns * N + 1, sizeof *places);
-    if (!places)
+    uint64_t *hashes = kcrf_grow(tagger, &tagger->hashes, columns * N + 1, sizeof *hashes);
+    if (!places || !hashes)
         return tagger->error.status;
     for (uint32_t c = 0; c < columns; c++) {
-        size_t row = S * tagger->sum_bytes, own_room = (model->column_distances[c + 1] - model->column_distances[c]) * row;
+        size_t own_room = (model->column_distances[c + 1] - model->column_distances[c]) * row;
         const char *beyond = tagger->beyond + model->column_distances[c] * 2 * reach * row;
         uint32_t first = model->column_families[c];
         for (size_t d = 0; d < 2 * reach; d++) {
@@ -585,6 +584,11 @@ static int column_scores(kcrf_tagger *tagger, const kcrf_text *cells, size_t T, 
             if (value_codes(tagger, c, cell.text, cell.size, kcrf_hash(cell.text, cell.size), codes + first * N + reach + t))
                 return tagger->error.status;
         }
+        for (size_t b = model->spans[c] ? 0 : reach; b < (model->spans[c] ? N : reach + T); b++) {
+            kcrf_text text = text_at(model, c, cells, codes, N, b, key);
+            hashes[c * N + b] = kcrf_hash(text.text, text.size) ^ c * 0x9E3779B97F4A7C15ull;
+            FETCH(near->slots + (hashes[c * N + b] & (near->known_slots - 1)));
+        }
     }
     size_t t = 0; /* the next position to score, for which places up to t + 2 reach are needed */
     for (size_t b = 0; b < N; b++) {
@@ -593,10 +597,20 @@ static int column_scores(kcrf_tagger *tagger, const kcrf_text *cells, size_t T, 
             tagger->known_count = 0;
             b = b > 2 * reach ? b - 2 * reach : 0;
         }
-        for (uint32_t c = 0; c < columns; c++)
-            if (model->column_families[c] < model->column_families[c + 1] && (model->spans[c] || (b >= reach && b < reach + T)) &&
-                !(places[c * N + b] = place_of(tagger, c, cells, codes, N, b)))
+        for (uint32_t c = 0; c < columns; c++) {
+            if (model->column_families[c] == model->column_families[c + 1])
+                continue;
+            size_t begin = model->spans[c] ? 0 : reach, end = model->spans[c] ? N : reach + T, ahead = b + FETCHED_AHEAD;
+            if (ahead >= begin && ahead < end) {
+                uint32_t number = ACQUIRED(near->slots[hashes[c * N + ahead] & (near->known_slots - 1)].number);
+                const char *known = (const char *)known_at(near, number ? number - 1 : 0);
+                for (size_t k = 0; k < sizeof(struct remembered) + (model->column_distances[c + 1] - model->column_distances[c]) * row; k += 64)
+                    FETCH(known + k);
+            }
+            if (b >= begin && b < end &&
+                !(places[c * N + b] = sums_of(tagger, c, hashes[c * N + b], text_at(model, c, cells, codes, N, b, key), codes, N, b)))
                 return tagger->error.status;
+        }
         if (b >= 2 * reach && b - 2 * reach == t && t < T)
             add_sums(tagger, places + b - reach, N, scores + t++ * S);
     }
@@ -856,16 +870,10 @@ static double *fresh_scores(kcrf_tagger *tagger, size_t T)
 /* True if no value is NaN or infinite: then differences of values to themselves are 0. */
 INLINE bool all_finite(const double *values, size_t count)
 {
-    double sums[8] = {0}, total = 0;
-    size_t k = 0;
-    for (; k + 8 <= count; k += 8)
-        for (size_t j = 0; j < 8; j++)
-            sums[j] += values[k + j] - values[k + j];
-    for (; k < count; k++)
-        total += values[k] - values[k];
-    for (size_t j = 0; j < 8; j++)
-        total += sums[j];
-    return total == 0;
+    uint64_t others = 0;
+    for (size_t k = 0; k < count; k++)
+        others += values[k] - values[k] != 0;
+    return others == 0;
 }
 
 /* Add all fields that are not summed by columns to scores, and make potentials [T, Y, Y] of terms of pairs, or [T, P]. */
@@ -956,10 +964,8 @@ kcrf_tagger *kcrf_tagger_new(const kcrf_model *model)
     size_t slots = columns ? 2 * (size_t)MOST_KNOWN : 2, bytes = tagger->sum_bytes = model->meta->value_bytes;
     size_t distances = model->column_distances[columns];
     double least = 2.0 * (double)columns * (2.0 * (double)reach + 2), row = (double)S * (double)bytes, every = 128 + row * (double)most_distances + 4 * (double)tagger->most_families; /* may not fit a size_t */
-    if ((17 + least) * every + 2.0 * (double)reach * row * (double)distances > MOST_BEYOND) {
-        kcrf_tagger_free(tagger);
-        return NULL;
-    }
+    if ((17 + least) * every + 2.0 * (double)reach * row * (double)distances > MOST_BEYOND)
+        return kcrf_tagger_free(tagger), NULL;
     while (slots > 32 && (double)slots / 2 * every > (double)KNOWN_BYTES)
         slots /= 2;
     while ((double)slots < least) /* values around a position are known at the same time */
@@ -972,10 +978,8 @@ kcrf_tagger *kcrf_tagger_new(const kcrf_model *model)
     tagger->beyond = malloc(distances * 2 * reach * S * bytes + 1);
     tagger->rows = malloc((distances + 1) * sizeof *tagger->rows);
     tagger->row = malloc((S + 65536) * sizeof *tagger->row);
-    if (!tagger->slots || !tagger->known_memory || !tagger->beyond || !tagger->rows || !tagger->row) {
-        kcrf_tagger_free(tagger);
-        return NULL;
-    }
+    if (!tagger->slots || !tagger->known_memory || !tagger->beyond || !tagger->rows || !tagger->row)
+        return kcrf_tagger_free(tagger), NULL;
     tagger->known = (char *)tagger->known_memory + (64 - (uintptr_t)tagger->known_memory % 64) % 64;
     int32_t *codes = (int32_t *)(void *)tagger->known;
     char *out = tagger->beyond;
@@ -995,17 +999,12 @@ void kcrf_tagger_free(kcrf_tagger *tagger)
 {
     if (!tagger)
         return;
-    struct room *rooms[] = {&tagger->codes, &tagger->numbers, &tagger->scores, &tagger->edges, &tagger->text, &tagger->bag, &tagger->forward,
-                            &tagger->backward, &tagger->path, &tagger->best, &tagger->memory, &tagger->work, &tagger->sums, &tagger->places,
-                            &tagger->likely};
-    for (size_t k = 0; k < sizeof rooms / sizeof *rooms; k++)
-        free(rooms[k]->memory);
-    free(tagger->slots);
-    free(tagger->known_memory);
-    free(tagger->beyond);
-    free(tagger->rows);
-    free(tagger->row);
-    free(tagger);
+    void *parts[] = {tagger->codes.memory, tagger->numbers.memory, tagger->scores.memory, tagger->edges.memory, tagger->text.memory,
+                     tagger->bag.memory, tagger->forward.memory, tagger->backward.memory, tagger->path.memory, tagger->best.memory,
+                     tagger->memory.memory, tagger->work.memory, tagger->sums.memory, tagger->places.memory, tagger->hashes.memory,
+                     tagger->likely.memory, tagger->slots, tagger->known_memory, tagger->beyond, (void *)tagger->rows, tagger->row, tagger};
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        free(parts[k]);
 }
 
 const kcrf_error *kcrf_tagger_error(const kcrf_tagger *tagger) { return &tagger->error; }

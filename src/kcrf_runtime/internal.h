@@ -109,6 +109,7 @@ struct field {
 #define KNOWN_BYTES ((size_t)MOST_KNOWN * 768) /* as much as they take at most; there are fewer if each is large */
 #define MOST_BEYOND (1 << 28)    /* bytes of sums beyond the ends; a damaged file may ask for more */
 #define LONGEST_KNOWN 40         /* bytes of such a value */
+#define FETCHED_AHEAD 4          /* positions between one whose values are looked up and one whose values are fetched */
 
 enum term_kind { OF_CONJUNCTIONS = 1, OF_PAIRS = 2, IN_HALVES = 4 }; /* halves: one column of weights for two labels */
 enum part_flag { FROM_ENDS = 1, WAPITI = 2, LAST_OF_LINE = 4 };
@@ -186,15 +187,17 @@ struct kcrf_tagger {
     const kcrf_model *model;
     kcrf_error error;
     size_t T;
-    struct room codes, numbers, scores, edges, text, bag, forward, backward, path, best, memory, work, sums, places, likely;
+    struct room codes, numbers, scores, edges, text, bag, forward, backward, path, best, memory, work, sums, places, hashes, likely;
     struct known_slot *slots;  /* [known_slots] a power of two, at most half of them filled */
     char *known;               /* [known_slots / 2, known_bytes] values in the order of their first use, so that frequent ones are near */
     char *beyond;              /* [distances, 2 reach, stride] sums of positions beyond the ends */
     const char **rows;         /* [distances] */
     double *row;               /* [stride + 65536] */
+    kcrf_tagger *shared;       /* one of the same model whose values others find, too, and add to; NULL: none */
     void *known_memory;
     size_t known_slots, known_count, known_bytes, most_families, sum_bytes, sums_room; /* room: bytes of the sums of a value */
     bool scored, has_marginals;
+    char lock; /* of values that others add, which are never forgotten */
     double log_z;
 };
 
@@ -216,13 +219,18 @@ static inline size_t kcrf_stride(size_t width) { return (width + 7) / 8 * 8; }
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define EACH_WIDTH __attribute__((target_clones("avx512f", "avx2", "default")))
+#define AS_VECTOR _Pragma("GCC unroll 1") /* GCC would make scalars of a short loop before it looks for vectors */
 #else
 #define EACH_WIDTH
+#define AS_VECTOR
 #endif
 #if defined(__GNUC__)
 #define LOWEST(bits) ((bits) ? (size_t)__builtin_ctzll(bits) : (size_t)64) /* number of the lowest bit that is set */
 #define INLINE static inline __attribute__((always_inline))
 #define FETCH(address) __builtin_prefetch(address)
+#define ACQUIRED(value) __atomic_load_n(&(value), __ATOMIC_ACQUIRE)
+#define RELEASE(value, next) __atomic_store_n(&(value), next, __ATOMIC_RELEASE)
+#define TAKEN(lock) __atomic_exchange_n(&(lock), 1, __ATOMIC_ACQUIRE)
 #else
 static inline size_t LOWEST(uint64_t bits)
 {
@@ -232,6 +240,9 @@ static inline size_t LOWEST(uint64_t bits)
     return number;
 }
 #define FETCH(address) (void)(address)
+#define ACQUIRED(value) (value) /* taggers share nothing */
+#define RELEASE(value, next) ((value) = (next))
+#define TAKEN(lock) ((lock) && 1)
 #define INLINE static inline
 #endif
 

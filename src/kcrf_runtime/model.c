@@ -407,10 +407,8 @@ static kcrf_model *finish(kcrf_model *model, kcrf_error *error)
 kcrf_model *kcrf_open_memory(const void *data, size_t size, kcrf_error *error)
 {
     kcrf_model *model = calloc(1, sizeof *model);
-    if (!model) {
-        kcrf_fail(error, KCRF_MEMORY, "out of memory");
-        return NULL;
-    }
+    if (!model)
+        return kcrf_fail(error, KCRF_MEMORY, "out of memory"), NULL;
     model->data = data;
     model->size = size;
     return finish(model, error);
@@ -420,10 +418,8 @@ kcrf_model *kcrf_open(const char *path, kcrf_error *error)
 {
     kcrf_model *model = calloc(1, sizeof *model);
     bool good = false;
-    if (!model) {
-        kcrf_fail(error, KCRF_MEMORY, "out of memory");
-        return NULL;
-    }
+    if (!model)
+        return kcrf_fail(error, KCRF_MEMORY, "out of memory"), NULL;
 #ifdef CAN_MAP
     struct stat about;
     int file = open(path, O_RDONLY);
@@ -468,17 +464,10 @@ void kcrf_close(kcrf_model *model)
     else
 #endif
         free(model->owned);
-    free(model->column_families);
-    free(model->column_distances);
-    free(model->summed_with);
-    free(model->spans);
-    free(model->distances);
-    free(model->summed);
-    free(model->needed);
-    free(model->needed_of);
-    free(model->term_others);
-    free(model->padded);
-    free(model);
+    void *parts[] = {model->column_families, model->column_distances, model->summed_with, model->spans, model->distances, model->summed,
+                     model->needed, model->needed_of, model->term_others, model->padded, model};
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        free(parts[k]);
 }
 
 static kcrf_text name_of(const kcrf_model *model, size_t number)

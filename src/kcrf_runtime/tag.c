@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #ifndef READ_SIZE
-#define READ_SIZE ((size_t)1 << 18)
+#define READ_SIZE ((size_t)1 << 16) /* what a block takes stays in the cache of its thread */
 #endif
 #define MOST_THREADS 256
 enum { USAGE = 2, DATA = 3, SYSTEM = 1 };
@@ -42,10 +42,10 @@ struct buffer {
 
 struct job {
     struct buffer in, out;
-    size_t first_line;
+    size_t lines; /* of the block */
     enum state { FREE, READY, TAKEN, DONE } state; /* changed by the owner of the program's lock alone */
     int status;
-    size_t bad_line; /* 0: the message is about no line */
+    size_t bad_line; /* of the block, from 1; 0: the message is about no line */
     char message[400];
 };
 
@@ -63,8 +63,9 @@ struct program {
     struct form form;
     enum marginals marginals;
     int threads;
-    struct job *jobs;
+    struct job *jobs, *awaited; /* the job whose end the main thread waits for */
     size_t ring, next; /* the next job that a thread takes */
+    size_t lines;      /* before the next job that is written */
     bool ended;
     pthread_mutex_t lock;
     pthread_cond_t ready, done;
@@ -103,7 +104,8 @@ static void *room_for(struct buffer *buffer, size_t size)
 
 static void append(struct buffer *buffer, const char *text, size_t size)
 {
-    memcpy((char *)room_for(buffer, buffer->size + size) + buffer->size, text, size);
+    if (size) /* else there may be no memory yet */
+        memcpy((char *)room_for(buffer, buffer->size + size) + buffer->size, text, size);
     buffer->size += size;
 }
 
@@ -146,14 +148,14 @@ static int check_text(struct job *job)
     const char *data = job->in.data, *found;
     size_t size = job->in.size, bad = bad_text((const uint8_t *)data, size);
     if (bad < size)
-        return fail(job, DATA, job->first_line + lines_before(data, bad),
+        return fail(job, DATA, 1 + lines_before(data, bad),
                     "byte 0x%02x is not UTF-8 (convert the file, for example with iconv)", (unsigned)(uint8_t)data[bad]);
     if ((found = memchr(data, 0, size)))
-        return fail(job, DATA, job->first_line + lines_before(data, (size_t)(found - data)),
+        return fail(job, DATA, 1 + lines_before(data, (size_t)(found - data)),
                     "a NUL character (if the file is UTF-16, convert it, for example with iconv)");
     for (const char *at = data; (found = memchr(at, '\r', size - (size_t)(at - data))); at = found + 1)
         if (found + 1 < data + size && found[1] != '\n')
-            return fail(job, DATA, job->first_line + lines_before(data, (size_t)(found - data)),
+            return fail(job, DATA, 1 + lines_before(data, (size_t)(found - data)),
                         "a carriage return inside a line (if they end the lines, convert with tr '\\r' '\\n')");
     return KCRF_OK;
 }
@@ -313,14 +315,11 @@ static int label_sequence(struct worker *worker, struct job *job, size_t T, size
     const size_t *label_ends = program->form.attributes ? (const size_t *)worker->cells.data : ends;
     for (size_t t = 0; t < T; t++) {
         kcrf_text name = kcrf_label_name(model, (size_t)labels[t]);
-        size_t size = label_ends[t] - *copied;
-        char *to = (char *)room_for(&job->out, job->out.size + size + name.size + 1) + job->out.size;
-        memcpy(to, job->in.data + *copied, size);
-        job->out.size += size;
+        append(&job->out, job->in.data + *copied, label_ends[t] - *copied);
         for (size_t y = 0; y < Y && p; y++)
             if (program->marginals == OF_ALL || y == (size_t)labels[t])
                 put_probability(worker, &job->out, y, p[t * Y + y]);
-        to = (char *)room_for(&job->out, job->out.size + name.size + 1) + job->out.size;
+        char *to = (char *)room_for(&job->out, job->out.size + name.size + 1) + job->out.size;
         *to = program->form.separator;
         memcpy(to + 1, name.text, name.size);
         job->out.size += name.size + 1;
@@ -397,6 +396,7 @@ static int label_block(struct worker *worker, struct job *job, size_t begin, siz
         label_sequence(worker, job, T, first_line, &copied);
     if (!job->status)
         append(&job->out, data + copied, size - copied);
+    job->lines = line - 1;
     free(copy.data);
     return job->status;
 }
@@ -412,10 +412,11 @@ static void *work(void *argument)
             program->next++;
             job->state = TAKEN;
             pthread_mutex_unlock(&program->lock);
-            label_block(worker, job, 0, job->first_line);
+            label_block(worker, job, 0, 1);
             pthread_mutex_lock(&program->lock);
             job->state = DONE;
-            pthread_cond_signal(&program->done);
+            if (job == program->awaited)
+                pthread_cond_signal(&program->done);
         } else if (program->ended)
             break;
         else
@@ -442,7 +443,8 @@ static void set_state(struct program *program, struct job *job, enum state state
     pthread_mutex_lock(&program->lock);
     job->state = state;
     program->next += state == DONE; /* by the main thread: no other one takes it */
-    pthread_cond_signal(&program->ready);
+    if (state == READY)
+        pthread_cond_signal(&program->ready);
     pthread_mutex_unlock(&program->lock);
 }
 
@@ -451,7 +453,7 @@ static int write_job(struct program *program, struct job *job)
     if (job->status) {
         char line[32] = "";
         if (job->bad_line)
-            snprintf(line, sizeof line, ":%zu", job->bad_line);
+            snprintf(line, sizeof line, ":%zu", program->lines + job->bad_line);
         fprintf(stderr, "kcrf-tag: %s%s: %s\n", program->form.name, line, job->message);
         return job->status;
     }
@@ -464,6 +466,7 @@ static int write_job(struct program *program, struct job *job)
         }
         at += written > 0 ? (size_t)written : 0;
     }
+    program->lines += job->lines;
     job->in.size = job->out.size = 0;
     set_state(program, job, FREE);
     return KCRF_OK;
@@ -522,9 +525,9 @@ static bool begin_file(struct program *program, struct job *job, size_t *begin, 
 
 static int run(struct program *program, struct worker *workers, int input)
 {
-    struct buffer pending = {0};
+    struct buffer rest = {0}; /* the begin of the next block */
     struct form *form = &program->form;
-    size_t line = 1, put = 0, taken = 0, searched = 0;
+    size_t put = 0, taken = 0, searched = 0;
     bool known = false, ended = false;
     int status = KCRF_OK;
     while (!status) {
@@ -539,6 +542,7 @@ static int run(struct program *program, struct worker *workers, int input)
         if (wait) {
             job = program->jobs + taken % program->ring;
             pthread_mutex_lock(&program->lock);
+            program->awaited = job;
             while (job->state != DONE)
                 pthread_cond_wait(&program->done, &program->lock);
             pthread_mutex_unlock(&program->lock);
@@ -546,43 +550,41 @@ static int run(struct program *program, struct worker *workers, int input)
             taken++;
             continue;
         }
-        room_for(&pending, pending.size + READ_SIZE);
-        ssize_t count = read(input, pending.data + pending.size, READ_SIZE);
-        if (count < 0) {
-            if (errno == EINTR)
-                continue;
-            perror("kcrf-tag: input");
-            return SYSTEM;
-        }
+        struct buffer *in = &job->in;
+        append(in, rest.data, rest.size);
+        rest.size = 0;
+        ssize_t count = read(input, (char *)room_for(in, in->size + READ_SIZE) + in->size, READ_SIZE);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return perror("kcrf-tag: input"), SYSTEM;
         ended = count == 0;
-        pending.size += (size_t)count;
-        size_t end = ended ? pending.size : last_end(form, pending.data, pending.size, searched);
-        searched = end ? 0 : pending.size - (pending.size > 0); /* a line may go on */
-        while (searched > 0 && pending.data[searched - 1] != '\n')
+        in->size += (size_t)count;
+        size_t end = ended ? in->size : last_end(form, in->data, in->size, searched);
+        searched = end ? 0 : in->size - (in->size > 0); /* a line may go on */
+        while (searched > 0 && in->data[searched - 1] != '\n')
             searched--;
         if (!end)
             continue;
-        job->in.size = job->out.size = 0;
+        append(&rest, in->data + end, in->size - end);
+        in->size = end;
         job->status = KCRF_OK;
-        append(&job->in, pending.data, end);
-        memmove(pending.data, pending.data + end, pending.size - end);
-        pending.size -= end;
-        job->first_line = line;
-        size_t begin = line == 1 && starts_with(job->in.data, end, "\xEF\xBB\xBF", 3) ? 3 : 0, own_line = line;
-        line += lines_before(job->in.data, end);
+        size_t begin = put == 0 && starts_with(in->data, end, "\xEF\xBB\xBF", 3) ? 3 : 0, line = 1;
         bool labelled = known;
         if (!known && !check_text(job)) {
             bool mark = begin > 0;
-            labelled = known = begin_file(program, job, &begin, &own_line);
+            labelled = known = begin_file(program, job, &begin, &line);
             if (labelled && (mark || program->model->meta->header)) { /* by this thread, as lines begin elsewhere */
-                job->status = label_block(workers, job, begin, own_line);
+                job->status = label_block(workers, job, begin, program->model->meta->header ? line : 1);
                 labelled = false;
-            } else if (!labelled && !job->status)
-                append(&job->out, job->in.data, job->in.size);
+            } else if (!labelled && !job->status) {
+                append(&job->out, in->data, in->size);
+                job->lines = lines_before(in->data, in->size);
+            }
         }
         bool here = !labelled || program->threads == 1;
         if (labelled && here && !job->status)
-            label_block(workers, job, 0, own_line);
+            label_block(workers, job, 0, 1);
         set_state(program, job, here || job->status ? DONE : READY);
         put++;
         if (program->threads == 1) {
@@ -590,7 +592,7 @@ static int run(struct program *program, struct worker *workers, int input)
             taken++;
         }
     }
-    free(pending.data);
+    free(rest.data);
     return status;
 }
 
@@ -642,21 +644,15 @@ int main(int count, char **arguments)
         fprintf(stderr, "kcrf-tag: %s: %s\n", paths[0], error.status == KCRF_IO ? "cannot be read, or is empty" : error.text);
         return error.status == KCRF_FORMAT ? DATA : SYSTEM;
     }
-    if (program.model->meta->format > 1) {
-        fprintf(stderr, "kcrf-tag: %s: data in quotes, in CoNLL-U, or with a column that tells sequences apart is for kcrf tag\n", paths[0]);
-        return DATA;
-    }
+    if (program.model->meta->format > 1)
+        return fprintf(stderr, "kcrf-tag: %s: data in quotes, in CoNLL-U, or with a column that tells sequences apart is for kcrf tag\n", paths[0]), DATA;
     program.form.name = strcmp(paths[1], "-") ? paths[1] : "<stdin>";
     program.form.attributes = program.model->meta->attributes != 0;
     program.form.separator = (char)program.model->meta->separator;
-    if (strcmp(paths[1], "-") && (input = open(paths[1], O_RDONLY)) < 0) {
-        fprintf(stderr, "kcrf-tag: %s: %s\n", paths[1], strerror(errno));
-        return USAGE;
-    }
-    if (writes_input(input, paths[0])) {
-        fputs("kcrf-tag: the file that stdout goes to is also an input: give another name\n", stderr);
-        return USAGE;
-    }
+    if (strcmp(paths[1], "-") && (input = open(paths[1], O_RDONLY)) < 0)
+        return fprintf(stderr, "kcrf-tag: %s: %s\n", paths[1], strerror(errno)), USAGE;
+    if (writes_input(input, paths[0]))
+        return fputs("kcrf-tag: the file that stdout goes to is also an input: give another name\n", stderr), USAGE;
     program.ring = program.threads == 1 ? 1 : 2 * (size_t)program.threads;
     program.jobs = calloc(program.ring, sizeof *program.jobs);
     struct worker *workers = calloc((size_t)program.threads + 1, sizeof *workers);
@@ -669,6 +665,8 @@ int main(int count, char **arguments)
         workers[k].program = &program;
         workers[k].tagger = kcrf_tagger_new(program.model);
         status = workers[k].tagger ? KCRF_OK : SYSTEM;
+        if (k && !status)
+            workers[k].tagger->shared = workers[0].tagger; /* which labels no more than the first lines */
     }
     for (; started < program.threads && program.threads > 1 && !status; started++)
         status = pthread_create(threads + started, NULL, work, workers + started + 1) ? SYSTEM : KCRF_OK;

@@ -110,6 +110,9 @@ def test_attributes_headers_and_comments(kcrf, program, tmp_path):
         (b"a\tb\n\xed\xa0\x80\tb\n", "<stdin>:2: byte 0xed is not UTF-8"),
         (b"a\tb\n\na\0\tb\n", "<stdin>:3: a NUL character"),
         (b"a\tb\ra\tb\n", "<stdin>:1: a carriage return inside a line"),
+        (b"\xef\xbb\xbf\n\na\tb\tB\na\n", "<stdin>:4: 1 column, expected 3"),
+        (b"\n" + b"a\tb\tB\n\n" * 30_000 + b"a\n", "<stdin>:60002: 1 column, expected 3"),  # of another block
+        (b"\n" * 70_000 + b"a\tb\tB\n\xff\n", "<stdin>:70002: byte 0xff"),  # no row in the first block
     ],
 )
 def test_bad_data_is_refused_with_its_line(kcrf, program, models, data, message):
@@ -218,9 +221,10 @@ def test_what_the_library_does_not_open_is_not_written_and_the_model_labels(kcrf
 @pytest.mark.slow
 def test_values_that_are_forgotten_change_no_label(kcrf, tmp_path):
     """A tagger has room for four values, so that most make room for others, or find none while others are in use."""
-    small = compiled(tmp_path / "kcrf-tag", "-DMOST_KNOWN=4")
+    small = compiled(tmp_path / "kcrf-tag", "-DMOST_KNOWN=4", "-DREAD_SIZE=512")
     data = (SAMPLES / "addresses.conll").read_text()
     npz, model = model_of(kcrf, tmp_path, data)
     kcrf("tag", "-m", npz, tmp_path / "data.conll", "-q", "-o", tmp_path / "wanted")
-    code, found, said = run(small, model, data=data.encode())
-    assert (code, found) == (0, (tmp_path / "wanted").read_bytes()), said
+    for threads in (1, 4):
+        code, found, said = run(small, model, "-t", threads, data=data.encode())
+        assert (code, found) == (0, (tmp_path / "wanted").read_bytes()), said
