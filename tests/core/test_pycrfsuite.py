@@ -17,6 +17,7 @@ import pytest
 from kcrf_core import KernelCRF, Model
 from kcrf_core.config import RulesConfig
 from kcrf_core.exchange import read_crfsuite
+from kcrf_core.model import runtime_image
 from kcrf_core.pycrfsuite import BaseTrainer, CRFSuiteError, ItemSequence, Tagger, Trainer
 
 FOREIGN = Path(__file__).parents[1] / "data" / "foreign" / "words.crfsuite-model"
@@ -231,8 +232,18 @@ def test_models_in_memory_and_other_files(path, tmp_path):
         Tagger().open_inmemory("text")
 
 
-def test_models_of_crfsuite_need_no_imports_of_training(path):
+@pytest.mark.parametrize("exported", [False, True])
+def test_models_of_crfsuite_and_exported_ones_need_no_imports_of_training(path, tmp_path, exported):
     """A process that labels with one does not wait for NumPy, which takes three times as long as all the rest."""
+    if exported:
+        crf = KernelCRF(sigma2=10.0).fit([items for items, _ in SEQUENCES], [list(labels) for _, labels in SEQUENCES])
+        path = tmp_path / "model.kcrf"
+        path.write_bytes(runtime_image(crf.model_))
+        with Tagger().open(path) as tagger:
+            for items, _ in SEQUENCES:
+                assert tagger.tag(items) == crf.predict([items])[0]
+            with pytest.raises(RuntimeError, match="no names of weights"):
+                tagger.info()
     code = (
         "import sys; from kcrf_core.pycrfsuite import Tagger\n"
         f"tagger = Tagger().open({str(path)!r}).thing\n"
@@ -261,9 +272,14 @@ def test_models_of_kcrf(tmp_path, monkeypatch):
                     for t, expected in enumerate(marginals):
                         assert {label: pytest.approx(tagger.marginal(label, t)) for label in expected} == expected
                 monkeypatch.undo()
-    KernelCRF(sigma2=1.0).fit([[[0.0], [1.0]]], [["a", "b"]]).save(tmp_path / "columns.npz")
-    with pytest.raises(ValueError, match="model needs columns"):
-        Tagger().open(tmp_path / "columns.npz")
+    KernelCRF(kernel="linear", sigma2=1.0).fit([[[0.0], [1.0]]], [["a", "b"]]).save(tmp_path / "columns.npz")
+    image = runtime_image(Model.load(tmp_path / "columns.npz"))
+    (tmp_path / "columns.kcrf").write_bytes(image)
+    for name in ("columns.npz", "columns.kcrf"):
+        with pytest.raises(ValueError, match=f"{name}: the model needs columns"):
+            Tagger().open(tmp_path / name)
+    with pytest.raises(ValueError, match="damaged|cut off|truncated"):
+        Tagger().open_inmemory(image[:40])
     KernelCRF(kernel="poly", sigma2=10.0).fit(X, y).save(tmp_path / "pivots.npz")
     with pytest.raises(ValueError, match=r"pivots\.npz: term 'node' has pivots.*KernelCRF\.load"):
         Tagger().open(tmp_path / "pivots.npz")

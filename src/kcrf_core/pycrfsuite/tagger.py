@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..model import Model
 
-ARCHIVE = b"PK\x03\x04"
+ARCHIVE, EXPORTED = b"PK\x03\x04", b"KCRFTAG\0"
 
 
 class ItemSequence(ItemRows):
@@ -52,7 +52,7 @@ class ParsedDump:
 
 
 class _Open(threading.local):
-    """An open model of kcrf, or of CRFsuite with its file; each thread has its own sequence, and calls `__init__`."""
+    """An open model of kcrf, or one with its file; each thread has its own sequence, and calls `__init__`."""
 
     def __init__(self, model: RuntimeModel, source: bytes | Model):
         self.labels, self.source, self.items = model.labels, source, RuntimeTagger(model)
@@ -78,7 +78,7 @@ class _Open(threading.local):
             self.set(xseq)
         if not len(items):
             return []
-        if rules is None or isinstance(self.source, bytes):  # of CRFsuite, whose models have none
+        if rules is None or isinstance(self.source, bytes):  # of CRFsuite or exported: such models have none
             return items.label_names()
         from .kcrf_models import obeying_labels
 
@@ -93,6 +93,8 @@ def _open_crfsuite(data: bytes, source: str) -> _Open:
 
 class Tagger:
     """A tagger by a model of CRFsuite, with Viterbi decoding, or by a linear model of kcrf, with its decoder.
+
+    A model of kcrf opens in the least time from the file that `kcrf export --to runtime` writes, which has no `info`.
 
     Threads may share a tagger. A sequence that is set, by `set` or by `tag(xseq)`, is that of the calling thread:
     `tag()`, `probability` and `marginal` are about the last one that the same thread has set.
@@ -125,6 +127,10 @@ class Tagger:
                 self._open = _Open(*open_model(data, source))
             elif data.startswith(b"lCRF"):
                 self._open = _open_crfsuite(data, source)
+            elif data.startswith(EXPORTED):
+                if not (model := RuntimeModel(data)).attributes:
+                    raise FileFormatError(f"{source}: the model needs columns, but items have only attributes")
+                self._open = _Open(model, data)
             else:
                 raise FileFormatError(f"{source}: not a model of CRFsuite or kcrf (kcrf import reads other kinds)")
         except KcrfError as error:
@@ -199,6 +205,8 @@ class Tagger:
 
         try:
             source = self._model(RuntimeError).source
+            if isinstance(source, bytes) and source.startswith(EXPORTED):
+                raise FileFormatError("an exported model has no names of weights: open the .npz file")
             model = read_crfsuite(source, "") if isinstance(source, bytes) else crfsuite_of(source)[0]
         except KcrfError as error:
             raise RuntimeError(str(error)) from None

@@ -12,6 +12,7 @@ class ItemRows:
 
 class RuntimeModel:
     labels: tuple[str, ...]
+    attributes: bool
     def __init__(self, data: bytes | np.ndarray) -> None: ...
     def unseen(self, rows: Sequence[Sequence[str]] | Iterable[Any]) -> tuple[int, int]: ...
     def label_cells(

@@ -424,6 +424,7 @@ cdef class RuntimeModel:
     cdef const uint8_t[::1] data
     cdef list idle  # taggers that no thread uses now
     cdef readonly tuple labels
+    cdef readonly bint attributes  # positions have attributes, not columns
 
     def __init__(self, data):
         cdef kcrf_error error
@@ -434,6 +435,7 @@ cdef class RuntimeModel:
         self.model = kcrf_open_memory(&self.data[0] if len(data) else NULL, len(data), &error)
         if self.model == NULL:
             raise ValueError(error.text.decode("utf-8", "replace"))
+        self.attributes = kcrf_takes_attributes(self.model)
         names = []
         for k in range(kcrf_label_count(self.model)):
             label = kcrf_label_name(self.model, k)
@@ -451,7 +453,7 @@ cdef class RuntimeModel:
         cdef kcrf_text value
         cdef ItemRows items
         cdef str text
-        if kcrf_takes_attributes(self.model):
+        if self.attributes:
             items = ItemRows(rows)
             for k in range(items.count):
                 known = kcrf_knows(self.model, 0, items.entries[k].name)
