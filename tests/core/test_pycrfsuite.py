@@ -278,7 +278,7 @@ def test_models_of_kcrf(tmp_path, monkeypatch):
     for name in ("columns.npz", "columns.kcrf"):
         with pytest.raises(ValueError, match=f"{name}: the model needs columns"):
             Tagger().open(tmp_path / name)
-    with pytest.raises(ValueError, match="damaged|cut off|truncated"):
+    with pytest.raises(ValueError, match=r"damaged|cut off|truncated"):
         Tagger().open_inmemory(image[:40])
     KernelCRF(kernel="poly", sigma2=10.0).fit(X, y).save(tmp_path / "pivots.npz")
     with pytest.raises(ValueError, match=r"pivots\.npz: term 'node' has pivots.*KernelCRF\.load"):
