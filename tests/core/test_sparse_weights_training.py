@@ -149,27 +149,35 @@ def test_values_of_the_working_set_are_those_of_the_whole_vectors(rng, workers, 
     terms = [ObjectiveTerm(NODE, 5.0, feature_map, threshold=0.3), ObjectiveTerm(EDGE, 2.0, threshold=0.3)]
     objective = on_threads(problem, terms, workers)
     theta = objective.vectors.from_array(np.where(rng.random(objective.size) < 0.1, 0.3, 0.0))
-    run = Run(1e-9, 60, proves=False)
+    run, given = Run(1e-9, 60, proves=False), []
+    minimise = proximal.QuadraticModel.minimise
+    monkeypatch.setattr(proximal.QuadraticModel, "minimise", lambda *own: given.append(own) or minimise(*own))
     model, now, sizes = proximal.QuadraticModel(objective, theta), run.evaluate(objective, theta), []
     for _ in range(25):
-        before, reached = len(model), proximal.step(objective, theta, now, model, run)
+        before, of_whole = len(model), (theta, now.gradient, objective.thresholds)
+        start, _, _ = model.step(theta, now)
         assert len(model) <= before + 5  # a few join at once, by the size of the problem
+        for values, vector in zip(given[-1][1:4], of_whole, strict=True):
+            np.testing.assert_array_equal(values, vector[model.columns])
+        np.testing.assert_array_equal(start, theta[model.columns])
+        reached = proximal.step(objective, theta, now, model, run)
         if reached is None:
             break
         theta, now = reached
         sizes.append(len(model))
-        np.testing.assert_array_equal(model._start, theta[model.columns])
-        np.testing.assert_array_equal(model._slope, now.gradient[model.columns])
-        np.testing.assert_array_equal(model._least, objective.thresholds[model.columns])
     assert any(later > earlier for earlier, later in pairwise(sizes))
     assert any(later < earlier for earlier, later in pairwise(sizes))
 
 
 def test_steps_begin_with_a_higher_power_of_the_curvature_than_without_a_penalty(rng, workers):
     objective = sparse_objective(rng, workers)
-    model = proximal.QuadraticModel(objective, objective.vectors.zeros())
-    model.join(np.arange(objective.size), model._curvature)
-    np.testing.assert_allclose(model._root, objective.initial_curvature() ** (0.65 / 2))
+    theta = objective.vectors.zeros()
+    model, now = proximal.QuadraticModel(objective, theta), objective.evaluate(theta)
+    _, direction, _ = model.step(theta, now)
+    slope, least = now.gradient[model.columns], objective.thresholds[model.columns]
+    curvature = objective.initial_curvature()[model.columns] ** 0.65
+    length = np.sqrt((slope**2 / curvature).sum())
+    np.testing.assert_allclose(direction, -np.sign(slope) * (abs(slope) - least) / (length * curvature), rtol=1e-10)
 
 
 def test_the_bound_is_the_best_of_all_shares(rng):
