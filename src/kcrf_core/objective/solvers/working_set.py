@@ -153,7 +153,7 @@ class WorkingSet:
             own[:, 0], own[:, 1] = step[part] * root[part], change[part] / root[part]
             return float(own[:, 0] @ own[:, 1])
 
-        if not sum(self._over_slices(scale)) > 0:
+        if not np.sum(self._over_slices(scale)) > 0:
             return  # rounding hides that P curves upwards along it
         full = 2 * len(self._order) == self._room.shape[1]
         slot = self._order.pop(0) if full else min(set(range(len(self._order) + 1)).difference(self._order))
