@@ -458,6 +458,9 @@ def test_transitions_of_a_template_share_the_sigma2_of_other_weights(rng, worker
     judge(encoding, dataset, config, splits=splits, workers=workers, observer=trials)
     assert all(trial.sigma2["node"] == trial.sigma2["edge-x"] for trial in trials.trials) == shared
     assert any(trial.sigma2["node"] != trial.sigma2["edge"] for trial in trials.trials)
+    raw["terms"][0]["sigma2"] = 3.0
+    found = judge(encoding, dataset, parse_config(raw), splits=splits, workers=workers)
+    assert (found.sigma2["edge-x"] == 3.0) == shared
 
 
 def test_rounding_errors_of_fits_do_not_grow_along_the_path(rng, workers, monkeypatch):

@@ -143,6 +143,19 @@ def test_a_template_is_tried_together_with_default_features(rng, template):
         assert {term.name for term in given.terms} <= {term.name for term in config.terms}
 
 
+@pytest.mark.parametrize("thorough", [True, False])
+def test_shared_terms_have_the_sigma2_of_the_first_whatever_a_similar_candidate_has(rng, thorough):
+    corpus = text_corpus(words(rng))
+    space = make_space(corpus, load_template("U1:%x[0,0]\nB1:%x[0,0]\nB\n", "test"), "test")
+    given = next(one for one in space.seeds if space.title(one) == "features given")
+    with Workers(1) as workers:
+        arena = CorpusArena(space, choose_yardstick(["B-X", "I-X", "O"]), workers, [Rung(corpus, HoldOut(), 2)])
+        like = arena.judge(given, 0, np.inf, None, False)
+        like.found["sigma2"] |= {"edge-x": 100 * like.found["sigma2"]["node"]}
+        found = arena.judge(given, 0, np.inf, like, thorough).found["sigma2"]
+    assert found["edge-x"] == found["node"]
+
+
 @pytest.mark.slow
 def test_features_of_a_configuration_are_found_to_be_better(tiny):
     rng = np.random.default_rng(0)

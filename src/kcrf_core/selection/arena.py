@@ -200,7 +200,8 @@ def _start(config: Config, like: Outcome | None) -> dict[str, float]:
             taken = name if name in same else same[0]
             out[name] = sigma2[taken]
             left.remove(taken)
-    return out
+    first = out.get(config.terms[0].name)
+    return out if first is None else out | {term.name: first for term in config.terms if term.shared}
 
 
 def _open_terms(config: Config) -> set[str]:

@@ -130,6 +130,7 @@ def choose_prior(
 ) -> Prior:
     """Return the given prior variances and, for terms that have none, those that predict held-out data best."""
     terms = {term.config.name: term for term in task.terms}
+    given = {**given, **{name: given[name] or given[task.terms[0].config.name] for name in _tied(task)}}
     fixed = {name: value for name in terms if (value := given[name]) is not None}
     scales = {name: term.mean_diagonal for name, term in terms.items() if given[name] is None}
     if not scales and not judged:
@@ -180,7 +181,7 @@ def _beginnings(task: TrainingTask, scales: Mapping[str, float]) -> dict[str, fl
     one. Terms with pivots beside linear ones begin one grid step above: linear weights know the words of the training
     data well, and a kernel is there for others (WNUT-17 with embeddings). Transitions begin with the sigma2 of the
     first term, or with a tenth if there are pivots alone, where they would learn what the sequences of the sample have
-    in common (OCR and batteryless_adl). Terms may share the sigma2 of the first one, as those of templates do.
+    in common (OCR and batteryless_adl).
     """
     mapped = [(term.config.name, term.map) for term in task.terms if term.map is not None]
     linear = [name for name, own in mapped if not own.nested]
@@ -193,8 +194,7 @@ def _beginnings(task: TrainingTask, scales: Mapping[str, float]) -> dict[str, fl
 
     of_transitions = on_grid(scales.get(first, 1.0)) / (10 if mapped and not linear else 1)
     above = {name: int(own.nested and bool(linear)) for name, own in mapped}
-    own = {name: on_grid(scale, above[name]) if name in above else of_transitions for name, scale in scales.items()}
-    return own | {name: next(iter(own.values())) for name in own.keys() & _tied(task)}
+    return {name: on_grid(scale, above[name]) if name in above else of_transitions for name, scale in scales.items()}
 
 
 def _tied(task: TrainingTask) -> set[str]:
@@ -310,7 +310,8 @@ class _Search:
         self._minimiser = replace(minimiser, interrupted=lambda: minimiser.interrupted() or may_end())
         self._metric, self._yardstick = yardstick, yardstick.of_labels
         self._log_loss = choose_yardstick(yardstick.labels, "log-loss")
-        self._start = {name: start.get(name, value) for name, value in _beginnings(task, scales).items()}
+        own = {name: start.get(name, value) for name, value in _beginnings(task, scales).items()}
+        self._start = own | {name: next(iter(own.values())) for name in own.keys() & _tied(task)}
         self._folds = [_Fold(task, split) for split in splits.splits]
         self._decisive = splits.fits_most(positions or task.problem.positions)
         self._work = 0.0
