@@ -1,4 +1,4 @@
-"""Public names of a package, and modules, that are imported when they are first used.
+"""Public names of a package, and modules, that are imported when they are first used, and properties computed then.
 
 Importing a package costs nothing then, and `kcrf tag` does not wait for what only `kcrf train` needs.
 """
@@ -10,7 +10,24 @@ from collections.abc import Callable
 from importlib import import_module
 from os.path import exists
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING or sys.version_info >= (3, 12):
+    from functools import cached_property as cached_property
+else:
+    import functools
+
+    class cached_property(functools.cached_property):
+        """A property that is computed once, without the lock of Python before 3.12.
+
+        That lock is one for all objects of a class. Two threads that compute two properties, each of which needs the
+        other one of a further object, would wait for each other.
+        """
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            if instance is None:
+                return self
+            return vars(instance).setdefault(self.attrname, self.func(instance))
 
 
 def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from kcrf_core import Workers
+from kcrf_core.corpora.tables import CodedColumn, LateColumn
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 16])
@@ -98,3 +99,22 @@ def test_an_interruption_stops_all_threads():
     with Workers(3) as workers, pytest.raises(KeyboardInterrupt):
         workers.run(work, list(range(200)))
     assert len(done) < 50
+
+
+def test_columns_that_threads_share_do_not_wait_for_each_other():
+    """Properties of Python 3.11 are computed under a lock of their class, one for each property."""
+    whole, began, found = CodedColumn.of(["a", "b", "a"]), threading.Event(), []
+
+    def slowly():
+        began.set()
+        time.sleep(0.1)  # the other thread asks for the codes of its column
+        return LateColumn(3, lambda: whole).span(slice(1, 3))
+
+    first = threading.Thread(target=lambda: found.append(LateColumn(2, slowly).values), daemon=True)
+    first.start()
+    began.wait()
+    second = threading.Thread(target=lambda: found.append(list(LateColumn(3, lambda: whole).codes)), daemon=True)
+    second.start()
+    for thread in (first, second):
+        thread.join(timeout=20)
+    assert sorted(found, key=len) == [["b", "a"], [0, 1, 0]]

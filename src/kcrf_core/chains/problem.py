@@ -11,10 +11,10 @@ objective of two columns, whose rows sum to zero at the optimum (Lemma 13).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..system import complete_sequences, offsets_of, piece_rows, positions_within, sequence_rows
 
 _HALF = np.sqrt(0.5)

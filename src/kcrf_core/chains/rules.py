@@ -9,10 +9,10 @@ search (`_rules.pyx`), which needs few of the states.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..scoring import Transitions
 from . import _rules, chain
 from ._rules import Counters

@@ -14,11 +14,11 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..runtime import by_characters
 from ..system import offsets_of
 from .word_vectors import WordVectors, rows_of

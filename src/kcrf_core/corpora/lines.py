@@ -15,10 +15,10 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..errors import DataError
 from ..files import CompressedText, is_compressed
 from ..system import PAUSE, Pause

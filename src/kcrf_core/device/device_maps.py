@@ -10,11 +10,11 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..errors import DeviceError
 from ..kernels import Inputs, Pivots
 from ..maps import (

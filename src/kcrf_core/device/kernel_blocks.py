@@ -12,11 +12,11 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..kernels import CompositeKernel, CosineKernel, Fill, InnerProductKernel, Inputs, Kernel
 from ..system import DOUBLE, Array, Backend
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import groupby, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..config import RUN_TRANSFORMS, FeatureConfig
 from ..corpora import (
     NUMBER_TRANSFORMS,

@@ -14,10 +14,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..errors import ConfigError
 from ._crfsuite import read_crfsuite_parts
 

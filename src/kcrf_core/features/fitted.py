@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..chains import MappedClique
 from ..config import PRECISIONS, Config, TermConfig
 from ..errors import ConfigError

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..errors import ConfigError
 from ..kernels import Inputs, Kernel, Pivots, fit_kernel, inverse_roots
 from ..system import Factor, Workers, counted, ranges, size_text

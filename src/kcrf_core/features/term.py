@@ -10,11 +10,11 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..chains import CLIQUES, NODE, MappedClique
 from ..config import PRECISIONS, Config, parse_config
 from ..encoding import AttributeFeature, Encoding

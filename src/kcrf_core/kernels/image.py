@@ -14,10 +14,9 @@ where; the root keeps long strokes from drowning short ones. Beyond the edges th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .._lazy import deferred
+from .._lazy import cached_property, deferred
 from ..errors import ConfigError
 from ..system import Number, Whole, described
 from .kernel import Fitting, Kernel, KernelConfig, setting

@@ -8,11 +8,11 @@ the gradient, instead, so that an entry takes four bytes and is read in four.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..kernels import Inputs
 from ..system import offsets_of, ranges, sequence_rows
 from . import _sparse

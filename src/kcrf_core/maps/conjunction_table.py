@@ -13,13 +13,13 @@ and on text two columns of three go away.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from math import comb, factorial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..kernels import Inputs, PolynomialKernel
 from ..system import Workers, offsets_of, ranges
 from . import _conjunctions

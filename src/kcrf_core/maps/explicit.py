@@ -8,11 +8,11 @@ v gives the same scores, w = v / sqrt(k) each, and the same prior v^2 = k w^2: t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..kernels import Inputs
 from ..system import Team, Workers, ranges
 from . import _conjunctions, _sparse, native

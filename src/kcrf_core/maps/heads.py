@@ -21,11 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from math import sqrt
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..system import Budget, Workers, linear_algebra, ranges
 from . import native
 from .sparse_weights import KeptWeights

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from itertools import pairwise
 from operator import add
 from typing import TypeVar
 
 import numpy as np
 
+from .._lazy import cached_property
 from . import _sparse
 from .native import TOGETHER
 

@@ -7,11 +7,11 @@ takes each with its column; but rows with parameters for a good part of their co
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..files import LARGEST, Contents
 from ..system import Team, offsets_of, sequence_rows
 from . import _sparse, native

@@ -9,11 +9,11 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..chains import NODE, Potentials, chain
 from ..config import RulesConfig, parse_config
 from ..corpora import Corpus

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..chains import Clique, Edges, Problem
 from ..maps import Evaluated, Extent, Head, Partitions, PivotHead, Rounding
 from ..scoring import DECODINGS

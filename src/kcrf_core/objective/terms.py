@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from .._lazy import cached_property
 from ..chains import Clique, Edges, LabelClique, MappedClique
 from ..maps import KeptPlaces, KeptWeights
 

@@ -11,8 +11,9 @@ import os
 import sys
 import threading
 import weakref
-from functools import cached_property
 from typing import Protocol
+
+from .._lazy import cached_property
 
 
 class Renewable(Protocol):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
 
+from .._lazy import cached_property
 from .._version import __version__
 from ..chains import NODE, Clique
 from ..config import GRADIENT, Config, RulesConfig, variance_text
