@@ -114,7 +114,8 @@ class Contents:
             raise self.error(f"'{name}' does not fit")
         import scipy.sparse
 
-        return scipy.sparse.csr_array((values, indices, indptr), shape=(rows, width))
+        small = np.int32 if len(indices) < np.iinfo(np.int32).max else np.int64  # columns get the type of ends, too
+        return scipy.sparse.csr_array((values, indices, indptr.astype(small)), shape=(rows, width))
 
     def get(self, key: str, kind: type | tuple[type, ...]) -> Any:
         """Return a value of the header, of the given type."""
