@@ -218,6 +218,14 @@ def test_the_core_knows_no_command_line(sources):
     assert not wrong, "\n".join(wrong)
 
 
+def test_kept_properties_have_no_lock(sources):
+    """That of functools has one for all objects of a class before Python 3.12; commands have one thread."""
+    locked = [
+        file.path.name for file in sources.files if re.search(r"from functools import .*cached_property", file.text)
+    ]
+    assert locked == ["options.py", "_lazy.py"]
+
+
 def test_tests_reach_for_no_private_names(sources, tests):
     private = set().union(*map(private_definitions, sources.files))
     wrong = []
