@@ -7,13 +7,12 @@ import os
 import signal
 import threading
 import time
-from functools import cached_property
 
 import pytest
 from threadpoolctl import threadpool_info
 
-import kcrf_core
 from kcrf_core import KernelCRF, Workers
+from kcrf_core.corpora.tables import CodedColumn, LateColumn
 from kcrf_core.system.threads import ONE_BLAS_THREAD
 
 pytestmark = [
@@ -136,24 +135,20 @@ def test_locks_of_what_threads_share_are_renewed():
         assert child_says(lambda: workers.memory.reserve(workers, 60, 1) == 60) == 1
 
 
-def test_cached_properties_that_another_thread_works_out(monkeypatch):
-    """Before Python 3.12 these have a lock for all objects of a class."""
-    begun, ended = threading.Event(), threading.Event()
+def test_kept_properties_that_another_thread_computes():
+    """They have no lock, which the child could not get."""
+    column, begun, ended = CodedColumn.of(["a"]), threading.Event(), threading.Event()
 
-    class Slow:
-        @cached_property
-        def value(self):
-            if threading.current_thread() is not threading.main_thread():
-                begun.set()
-                ended.wait()
-            return 7
+    def slowly():
+        begun.set()
+        ended.wait()
+        return column
 
-    monkeypatch.setattr(kcrf_core, "Slow", Slow, raising=False)
-    thread = threading.Thread(target=lambda: Slow().value)
+    thread = threading.Thread(target=lambda: LateColumn(1, slowly).values)
     thread.start()
     begun.wait()
     try:
-        assert child_says(lambda: Slow().value) == 7
+        assert child_says(lambda: LateColumn(1, lambda: column).values == ["a"]) == 1
     finally:
         ended.set()
         thread.join()

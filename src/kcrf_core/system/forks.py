@@ -8,12 +8,8 @@ protect is consistent at any moment, as the interpreter's lock is held while a p
 from __future__ import annotations
 
 import os
-import sys
-import threading
 import weakref
 from typing import Protocol
-
-from .._lazy import cached_property
 
 
 class Renewable(Protocol):
@@ -34,15 +30,6 @@ def renew_after_fork(thing: Renewable) -> None:
 def _renew() -> None:
     for thing in list(_KNOWN):
         thing.renew()
-    if sys.version_info >= (3, 12):
-        return
-    # Before Python 3.12 cached properties have a lock for all objects of a class.
-    package = __name__.partition(".")[0]
-    modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] == package]
-    for kind in [value for module in modules for value in vars(module).values() if isinstance(value, type)]:
-        for own in vars(kind).values():
-            if isinstance(own, cached_property):
-                vars(own)["lock"] = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
