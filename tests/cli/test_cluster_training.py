@@ -194,6 +194,7 @@ class Making:
         return f"made of {spec}"
 
 
+@pytest.mark.slow
 def test_a_plug_in_on_workers(kcrf, engine, data, tmp_path):
     """They get its text: its folder has a name that they do not know. What has changed replaces it there."""
     path = tmp_path / "here" / "cauchy.py"
