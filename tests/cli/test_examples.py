@@ -59,7 +59,8 @@ def test_help_examples(shell, name):
 @pytest.mark.slow
 def test_readme_session(shell):
     """The README's session on sample data: every command works and says what the README shows."""
-    _, first, second = sessions(ROOT / "README.md")
+    setup, first, second = sessions(ROOT / "README.md")
+    assert {"make demo", "make test"} <= {" ".join(command.split()[:2]) for command, _ in setup}
     assert first[0][0].startswith("awk") and len(second) == 2
     for command, output in [*first, *second]:
         done = shell(f"exec 2>&1; {command}")
