@@ -224,6 +224,14 @@ static size_t edges(kcrf_text table, const char *text, size_t size, char *out)
     return before + behind;
 }
 
+/* A text without what stands around its letters and digits, in lower case; one without any, as it is. */
+static size_t stripped(kcrf_text table, const char *text, size_t size, char *out)
+{
+    size_t count = size;
+    const char *own = between_edges(table, text, &count);
+    return count ? lower(table, own, count, out) : lower(table, text, size, out);
+}
+
 /* The kind of a word without punctuation around it: of a number by its digits, else by its capitals. */
 static const char *word_kind(kcrf_text table, const char *text, size_t size)
 {
@@ -293,7 +301,10 @@ const char *kcrf_transformed(
     default:
         out = grown(room, *size + 1, 8); /* lower case takes 6 bytes for one at most */
         if (out)
-            *size = (transform == SHAPE ? shape : transform == EDGES ? edges : lower)(table, text, *size, out);
+            *size = (transform == SHAPE      ? shape
+                     : transform == EDGES    ? edges
+                     : transform == STRIPPED ? stripped
+                                             : lower)(table, text, *size, out);
         return out;
     }
 }
@@ -306,12 +317,12 @@ static void zero_digits(const char *text, size_t size, char *out)
         out[k] = text[k] >= '1' && text[k] <= '9' ? '0' : text[k];
 }
 
-/* Put the code of the first variant of a text that the table of a family has, or NONE. */
+/* Put the code of the first variant of a text that the table of a family has, or NONE: of a lexicon, of embeddings. */
 static int variant_code(kcrf_tagger *tagger, const struct family *family, const char *text, size_t size, uint64_t hash, uint32_t *code)
 {
     const kcrf_model *model = tagger->model;
     kcrf_text table = {model->at[UNICODE], model->count[UNICODE]};
-    if ((*code = find_text(model, family, text, size, hash)) != NONE)
+    if (family->transform == VARIANTS && (*code = find_text(model, family, text, size, hash)) != NONE)
         return KCRF_OK;
     char *both = kcrf_grow(tagger, &tagger->text, size + 1, 8);
     if (!both)
@@ -320,6 +331,11 @@ static int variant_code(kcrf_tagger *tagger, const struct family *family, const 
     char *zeros = both + lower_size;
     if ((*code = find_text(model, family, both, lower_size, kcrf_hash(both, lower_size))) != NONE)
         return KCRF_OK;
+    if (family->transform == STRIPPED) {
+        size = stripped(table, text, size, both);
+        *code = find_text(model, family, both, size, kcrf_hash(both, size));
+        return KCRF_OK;
+    }
     zero_digits(text, size, zeros);
     if ((*code = find_text(model, family, zeros, size, kcrf_hash(zeros, size))) != NONE)
         return KCRF_OK;
@@ -347,7 +363,7 @@ static int value_codes(kcrf_tagger *tagger, uint32_t column, const char *text, s
         *out = -1;
         if (family->kind != VALUE)
             continue;
-        if (family->transform == VARIANTS) {
+        if (family->transform == VARIANTS || family->transform == STRIPPED) {
             uint32_t code;
             if (variant_code(tagger, family, text, size, hash, &code))
                 return tagger->error.status;

@@ -49,8 +49,9 @@ struct meta {
 };
 
 enum family_kind { VALUE, CONJUNCTION, LEXICON, NUMBER, BAG };
-/* Variants: the first that the table has of the value, in lower case, with digits as 0, and with both. */
-enum transform { IDENTITY, LOWER, PREFIX, SUFFIX, SHAPE, VARIANTS, EDGES, WORD_KIND };
+/* Variants: the first that the table has of the value, in lower case, with digits as 0, and with both. Stripped, of words of lexicons: the
+   value in lower case, else that without what stands around its letters and digits. */
+enum transform { IDENTITY, LOWER, PREFIX, SUFFIX, SHAPE, VARIANTS, EDGES, WORD_KIND, STRIPPED };
 
 struct family {
     uint32_t kind, column, transform, length;

@@ -108,7 +108,7 @@ static int check_families(kcrf_model *model, kcrf_error *error)
         const struct family *own = model->families + f;
         bool of_column = own->kind == VALUE || own->kind == NUMBER, has_table = own->kind != CONJUNCTION;
         bool good = own->kind <= BAG && own->codes < 0x7FFFFFFF - 2 * meta->reach &&
-                    (own->missing == NONE || own->missing < own->codes) && own->transform <= WORD_KIND &&
+                    (own->missing == NONE || own->missing < own->codes) && own->transform <= STRIPPED &&
                     within(own->first_part, own->parts, model->count[PARTS]) &&
                     (!has_table || table_within(own->first_slot, own->bits, model->count[SLOTS])) &&
                     (own->kind != NUMBER || within(own->numbers, 3, model->count[NUMBERS])) &&

@@ -34,6 +34,7 @@ def places(entries, text, fold=True):
         (["a b", "b c d"], "a b c", "BI-"),
         (["Straße"], "STRASSE STRAßE", "-B"),
         (["a"], "", ""),
+        (["Heidegger", "St. Gallen", "& C", "c#"], "(Heidegger, M.: St. Gallen; & (C), C# # C#,", "B-BIBIB--"),
     ],
 )
 def test_matches(entries, text, found):
@@ -41,7 +42,7 @@ def test_matches(entries, text, found):
 
 
 def test_case_may_be_kept():
-    assert places(["New York"], "new york New York", fold=False) == "--BI"
+    assert places(["New York"], "new york New York New York,", fold=False) == "--BI--"
 
 
 def test_matches_are_those_of_the_definition():

@@ -64,7 +64,7 @@ WORDS = [
     "New",
     "York",
 ]
-WORDS += ["(1999a),", "pp.", "12–15;", "—", "J.-P.", "«Été»"]
+WORDS += ["(1999a),", "pp.", "12–15;", "—", "J.-P.", "«Été»", "(New", "York;"]
 WORDS += ["ǅ", "e\u0301E", "a" * 40, "", "NA", "12", "-3.5e1", "é"]
 UNKNOWN = [f"{word}{end}" for word in WORDS for end in ("e", "Σ")]  # with prefixes that are known
 TAGS = ["A", "B", "C", "New York", "é"]
@@ -506,6 +506,7 @@ KINDS += [(rf".* d{{{count}}}", "d" * count) for count in (1, 2, 3, 4)] + [(".* 
 KINDS += [(r".* d+\.+d+", "range"), (r".* [d.]+", "digits"), (".* .*d.*", "mixed"), (".* [xX]", "letter")]
 KINDS += [(r".* ([xX]\.+)+[xX]", "initials"), (r".* [X.]+", "capitals"), (".* X.*", "capital"), (".*", "word")]
 CHARACTERS = {"lower": str.lower, "shape": shape, "edges": edges, "kind": kind}
+CHARACTERS["stripped"] = lambda value: (between_edges(value) or value).lower()
 
 
 @pytest.mark.skipif(unicodedata.unidata_version != VERSION, reason=f"this Python does not have Unicode {VERSION}")

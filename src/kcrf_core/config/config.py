@@ -449,7 +449,8 @@ class Config:
     )
     lexicon_case: str | None = declared(
         OneOf(LEXICON_CASES),
-        help="Compare words with those of lexicons in lower case, so that paris is Paris, or keep their case. "
+        help="Compare words with those of lexicons in lower case, and where there is none, without punctuation around "
+        "them, so that (paris), is Paris, or keep them as they are. "
         "Default: fold.",
     )
     clusters: str | None = declared(

@@ -85,10 +85,15 @@ class Lexicon:
         return levels
 
     def numbers(self, values: Sequence[str]) -> np.ndarray:
-        """Return the number of each value among the words of entries, [n] int32, -1 for none."""
+        """Return the number of each value among the words of entries, [n] int32, -1 for none.
+
+        If `fold`, a word that no entry has in lower case counts without the punctuation around it.
+        """
         get = self.index.get
-        texts = by_characters(values, "lower") if self.fold else values
-        return np.fromiter((get(text, -1) for text in texts), np.int32, len(values))
+        if not self.fold:
+            return np.fromiter((get(text, -1) for text in values), np.int32, len(values))
+        texts = zip(by_characters(values, "lower"), by_characters(values, "stripped"), strict=True)
+        return np.fromiter((get(text, get(plain, -1)) for text, plain in texts), np.int32, len(values))
 
     def places(self, words: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         """Return 0 outside of entries, BEGIN and INSIDE, [N] int32, for the numbers of words [N] in sequences."""

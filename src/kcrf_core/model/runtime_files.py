@@ -218,7 +218,7 @@ class _ModelImage(Image):
             raise RuntimeLimitError(f"an entry of the lexicon {table.source} has {counted(table.longest, 'word')}")
         key = id(table), found.column
         if key not in self.families:
-            folded = TRANSFORMS.index("lower" if table.fold else "identity")
+            folded = TRANSFORMS.index("stripped" if table.fold else "identity")
             words = Family(VALUE, len(table.index), found.column, folded)
             words.encode = table.numbers
             words.table = self._table(table.index, np.arange(len(table.index)))
