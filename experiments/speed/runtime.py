@@ -4,7 +4,8 @@ runtime.py DATA [REPEAT]         processor time on one thread; DATA/conll2000 ha
 runtime.py DATA REPEAT clock     kcrf-tag with 1 to 16 threads and the time to its first line, by the clock
 
 WAPITI, CRF_LEARN and CRF_TEST name programs of others, which are left out if they are missing. MODELS is a folder of
-trained models, by default build, where those that are missing are trained. USADDRESS, a model of CRFsuite, and ADDRESSES, a file of its attributes, are measured if they are given.
+trained models, by default build, where those that are missing are trained. USADDRESS, a model of CRFsuite, and
+ADDRESSES, a file of its attributes, are measured if they are given.
 taggers.json has the results of each kind of processor.
 
 All models have the default features of kcrf, 31 for each position. python-crfsuite uses kcrf's model, exported.
