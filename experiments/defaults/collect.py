@@ -10,7 +10,7 @@ from typing import Any
 
 from readme import fill, table
 
-BUILD = Path("build")
+BUILD, PEERS = Path("build"), Path("peers.json")
 TEXTS = {
     "conll2000": "CoNLL-2000",
     "japanese": "CRF++ JapaneseNE",
@@ -32,7 +32,7 @@ def figure(found: dict[str, Any]) -> float:
 
 
 def pair(name: str, of: Any = figure) -> list[float | None]:
-    """The figures of kcrf and of its peer, as far as they are there."""
+    """The figures of kcrf and of its peer, as far as they are there; earlier ones of peers are in peers.json."""
     found = [loaded(f"{name}.{whose}.json") for whose in ("kcrf", "peer")]
     return [None if one is None else of(one) for one in found]
 
@@ -55,21 +55,10 @@ def quality() -> list[list[str]]:
     tasks = [mean([pair(f"gpstruct.{task}.{split}", error) for split in range(1, 6)]) for task in GPSTRUCT]
     rows += [(f"GPstruct {task}, five splits", "error %", found) for task, found in zip(GPSTRUCT, tasks, strict=True)]
     rows.append(("GPstruct, mean of the four", "error %", mean(tasks)))
-    return [
-        [title, what, *("" if one is None else f"{one:.2f}" for one in found)]
-        for title, what, found in rows
-        if found[0] is not None
-    ]
-
-
-def speed() -> list[list[str]]:
-    rows = []
-    for name in TEXTS:
-        own, peer = loaded(f"{name}.training.json"), loaded(f"{name}.default.json")
-        if own is not None and peer is not None:
-            cells = [f"{one['user_seconds']:.0f} s, {one['peak_memory'] / 1e6:.0f} MB" for one in (own, peer)]
-            rows.append([TEXTS[name], *cells])
-    return rows
+    peers = json.loads(PEERS.read_text())
+    peers |= {title: round(peer, 2) for title, _, (_, peer) in rows if peer is not None}
+    PEERS.write_text(json.dumps(peers, indent=1) + "\n")
+    return [[title, what, f"{own:.2f}", f"{peers[title]:.2f}"] for title, what, (own, _) in rows if own is not None]
 
 
 def vectors() -> list[list[str]]:
@@ -84,7 +73,6 @@ def vectors() -> list[list[str]]:
 
 TABLES = {
     "table": (quality, 2, ("", "figure", "kcrf, no configuration", "python-crfsuite, tuned c2")),
-    "speed": (speed, 1, ("file to model, processor time", "kcrf, no configuration", "python-crfsuite, all defaults")),
     "vectors": (vectors, 1, ("with `--embeddings`", "F1", "95 % interval")),
 }
 
@@ -93,8 +81,7 @@ def main(readme: str) -> None:
     """Fill the tables that something was computed for."""
     for name, (rows, text_columns, header) in TABLES.items():
         if found := rows():
-            peers = ("python-crfsuite",) if name != "vectors" else ()
-            fill(Path(readme), table(header, found, text_columns), peers=peers, name=name)
+            fill(Path(readme), table(header, found, text_columns), name=name)
 
 
 if __name__ == "__main__":

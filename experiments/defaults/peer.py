@@ -1,7 +1,6 @@
 """python-crfsuite beside it, with attributes of one of the kinds of `attributes.py`.
 
 peer.py KINDS TRAINING TEST TAGGED FIGURES [JOBS]    writes gold and predicted labels of TEST, and what it took
-peer.py --default KIND TRAINING MODEL                trains with all defaults
 
 c2, and the kind where there are several (`bins,bins5`), are tuned on every tenth sequence of the training data by what
 the test is judged by: labels that are right, or the F1 of spans.
@@ -121,12 +120,5 @@ def main(kinds: str, training: str, test: str, output: str, figures: str, jobs: 
     Path(figures).write_text(json.dumps(about, indent=1) + "\n")
 
 
-def default(kind: str, training: str, model: str) -> None:
-    fit(kind, read(kind, training), model)
-
-
 if __name__ == "__main__":
-    if sys.argv[1] == "--default":
-        default(*sys.argv[2:])
-    else:
-        main(*sys.argv[1:])
+    main(*sys.argv[1:])

@@ -18,7 +18,7 @@ def row(run: str) -> tuple[str, ...]:
     return (
         labels.removesuffix("class"),
         model,
-        Path(f"{run}.sigma2").read_text().strip(),
+        f"{next(iter(training['sigma2'].values())):g}",
         f"{100 * scores['accuracy']:.2f}",
         f"{100 * interval['low']:.2f} to {100 * interval['high']:.2f}",
         f"{calibration['log_loss']:.4f}",

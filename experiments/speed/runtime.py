@@ -1,14 +1,14 @@
-"""Tagging file to file beside other programs: kcrf-tag, kcrf tag, python-crfsuite, crfs, Wapiti and CRF++.
+"""Tagging file to file beside other programs: kcrf-tag, kcrf tag, python-crfsuite, Wapiti and CRF++.
 
 runtime.py DATA [REPEAT]         processor time on one thread; DATA/conll2000 has train.conll and test.conll
 runtime.py DATA REPEAT clock     kcrf-tag with 1 to 16 threads and the time to its first line, by the clock
 
-WAPITI, CRF_LEARN, CRF_TEST and CRFS name programs of others, which are left out if they are missing; CRFS is
-crfs_tag.rs with the crate crfs. MODELS is a folder of trained models, by default build, where those that are missing
-are trained. USADDRESS, a model of CRFsuite, and ADDRESSES, a file of its attributes, are measured if they are given.
+WAPITI, CRF_LEARN and CRF_TEST name programs of others, which are left out if they are missing. MODELS is a folder of
+trained models, by default build, where those that are missing are trained. USADDRESS, a model of CRFsuite, and
+ADDRESSES, a file of its attributes, are measured if they are given.
 taggers.json has the results of each kind of processor.
 
-All models have the default features of kcrf, 31 for each position. python-crfsuite and crfs use kcrf's model, exported.
+All models have the default features of kcrf, 31 for each position. python-crfsuite uses kcrf's model, exported.
 Patterns of Wapiti have no shapes: tests for capitals, digits and marks take their place. Templates of CRF++ have
 columns alone: its files have lower case, affixes and shapes as further columns, made beforehand.
 """
@@ -146,8 +146,6 @@ def taggers(train: Path) -> Iterator[Tagger]:
     if find_spec("pycrfsuite") is not None:
         command = job("crfsuite_jobs", "tag", path, "INPUT", "OUTPUT", "default_attributes")
         yield Tagger(f"python-crfsuite {version('python-crfsuite')}", path, command)
-    if crfs := program("CRFS"):
-        yield Tagger("crfs", path, [crfs, path, "INPUT", "OUTPUT"])
     sentences = list(read_sentences(train))
     if wapiti := program("WAPITI"):
         lines, rows = BUILD / "patterns", write_rows(BUILD / "train.txt", sentences)

@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 from generated import TASKS
+from made import EVERY, emitted, remainders, rings, two_back
 from parts import BY_F1, SEED, SETS, Part, call, sequences
 from readme import fill, table
 
 ROOT = Path(__file__).parents[2]
-EVERY = 4  # every fourth sequence is for the test, where a set has no test part
 SAMPLES = {"pitch_accent": (), "digits": ("--shape", "8x8"), "addresses": (), "sentences": ()}
-MADE = ("rings", "remainders", "emitted", "two_back")  # of `experiments/others`
+MADE = {each.__name__: each for each in (rings, remainders, emitted, two_back)}
 
 
 def parted(every: list[str], options: tuple[str, ...] = (), suffix: str = "conll") -> Part:
@@ -44,10 +44,7 @@ def sample(name: str, data: Path) -> Part:
 
 
 def made(name: str, data: Path) -> Part:
-    sys.path.append(str(ROOT / "experiments/others"))
-    import sets
-
-    training, test = getattr(sets, name)(np.random.default_rng(SEED))
+    training, test = MADE[name](np.random.default_rng(SEED))
     return Part("all", texts(training), texts(test))
 
 
@@ -58,11 +55,6 @@ def generated(name: str, data: Path) -> Part:
 
 def first(parts: Callable[[Path], Iterator[Part]], data: Path) -> Part:
     return next(parts(data))
-
-
-def ready(name: str, folder: Path) -> Part:
-    """A set that is written as files."""
-    return Part("all", *(sequences(folder / f"{name}.{part}.conll") for part in ("train", "test")))
 
 
 def accents(data: Path) -> Part:
@@ -91,7 +83,7 @@ def compared(name: str, given: argparse.Namespace) -> dict[str, Any]:
         return json.loads(path.read_text())
     folder = given.out / name
     folder.mkdir(parents=True, exist_ok=True)
-    part = EVERYTHING[name](given.data) if given.folder is None else ready(name, given.folder)
+    part = EVERYTHING[name](given.data)
     training, test = (folder / f"{which}.{part.suffix}" for which in ("training", "test"))
     for which, every in ((training, part.training), (test, part.test)):
         which.write_text("\n\n".join(every) + "\n", encoding="utf-8")
@@ -99,11 +91,8 @@ def compared(name: str, given: argparse.Namespace) -> dict[str, Any]:
     models = {kind: folder / f"{kind}.npz" for kind in ("default", "tuned")}
     grouped = part.options[part.options.index("--group") :] if "--group" in part.options else ()
     call([*kcrf, "train", training, "-o", models["default"], *grouped, *own], folder)
-    if given.plain:
-        models["plain"] = folder / "plain.npz"
-        call([*kcrf, "train", training, "--plain", "-o", models["plain"], *own], folder)
-    config, limit = folder / "tuned.yaml", ("--effort", given.effort) if given.effort else ("--budget", given.budget)
-    tuning = [training, "-o", config, "-m", models["tuned"], *limit, "-v", "--json", *part.options, *own]
+    limit = ("--budget", given.budget)
+    tuning = [training, "-o", folder / "tuned.yaml", "-m", models["tuned"], *limit, "-v", "--json", *part.options, *own]
     found = json.loads(call([*kcrf, "tune", *tuning], folder))
     if name in TASKS:
         models["told"] = folder / "told.npz"
@@ -117,10 +106,8 @@ def compared(name: str, given: argparse.Namespace) -> dict[str, Any]:
     for kind, model in models.items():
         scores = json.loads(call([*kcrf, "evaluate", "-m", model, test, "--json", *own], folder))
         out[kind] = 100 * (scores["spans"]["f1"] if metric == "f1" else scores["accuracy"])
-    for p, kind in (("p", "default"), ("p plain", "plain")):
-        if kind in models:
-            both = [*kcrf, "evaluate", "-m", models["tuned"], "--compare", models[kind], test, "--json", *own]
-            out[p] = json.loads(call(both, folder))["comparison"]["figures"][metric]["p_value"]
+    both = [*kcrf, "evaluate", "-m", models["tuned"], "--compare", models["default"], test, "--json", *own]
+    out["p"] = json.loads(call(both, folder))["comparison"]["figures"][metric]["p_value"]
     path.write_text(json.dumps(out, indent=1) + "\n")
     return out
 
@@ -135,7 +122,6 @@ def holm(values: list[float]) -> list[float]:
 
 
 HEADER = ("set", "chosen", "figure", "default", "tuned", "difference", "p", "p (Holm)", "told", "training s (estimate)")
-PLAIN = ("plain", "p, tuned and plain")
 
 
 def rows(results: dict[str, dict[str, Any]]) -> list[list[str]]:
@@ -151,7 +137,6 @@ def rows(results: dict[str, dict[str, Any]]) -> list[list[str]]:
             f"{p:.3f}",
             f"{one['told']:.2f}" if "told" in one else "",
             f"{one['training']:.1f} ({one['estimate']:.1f})",
-            *((f"{one['plain']:.2f}", f"{one['p plain']:.3f}") if "plain" in one else ()),
         ]
         for (name, one), p in zip(results.items(), corrected, strict=True)
     ]
@@ -176,14 +161,10 @@ def main() -> None:
     options.add_argument("--kcrf", default="kcrf", help="the command, perhaps with words before it")
     options.add_argument("--out", type=Path, default=Path("build/compare"))
     options.add_argument("--budget", type=float, default=75.0, help="seconds of each search, training included")
-    options.add_argument("--folder", type=Path, help="of sets that are files, NAME.train.conll and NAME.test.conll")
-    options.add_argument("--plain", action="store_true", help="compare with a plain linear model, too")
-    options.add_argument("--effort", default=None, help="in the place of a budget: the result is reproducible")
     options.add_argument("--threads", type=int, default=2)
     options.add_argument("--jobs", type=int, default=1, help="sets at the same time")
     options.add_argument("--readme", type=Path, default=None, help="where to put the table, beside printing it")
     options.add_argument("--report", action="store_true", help="of sets that have been computed; compute none")
-    options.add_argument("--name", default="comparison", help="of the table in the README")
     options.add_argument("sets", nargs="*", metavar="SET", help=f"default: {', '.join(EVERYTHING)}")
     given = options.parse_args()
     given.sets = given.sets or list(EVERYTHING)
@@ -203,15 +184,13 @@ def main() -> None:
                 print(f"{name}: {error}", file=sys.stderr, flush=True)
     if not results:
         raise SystemExit("no set could be compared")
-    text = f"{table((*HEADER, *PLAIN) if given.plain else HEADER, rows(results), 3)}\n\n{summary(results)}"
-    limit = f"Effort {given.effort}" if given.effort else f"{given.budget:g} seconds, training included,"
-    about = (
-        f"{limit} and {given.threads} thread{'s' * (given.threads > 1)} for each set, {given.jobs} at the same time."
-    )
+    text = f"{table(HEADER, rows(results), 3)}\n\n{summary(results)}"
+    threads = f"{given.threads} thread{'s' * (given.threads > 1)}"
+    about = f"{given.budget:g} seconds, training included, and {threads} for each set, {given.jobs} at the same time."
     if given.readme is None:
         print(f"\n{text} {about}")
     else:
-        fill(given.readme, f"{text} {about}", SEED, name=given.name)
+        fill(given.readme, f"{text} {about}", SEED, name="comparison")
     if failed:
         raise SystemExit(f"left out: {', '.join(failed)}")
 
