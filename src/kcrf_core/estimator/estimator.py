@@ -400,6 +400,7 @@ class KernelCRF:
         else:
             config = parse_config(raw, source)
         encoding, dataset = fit_encoding(config, corpus)
+        del corpus  # its texts are not needed any longer
         dev = None
         if X_dev is not None:
             group = data.scaled_by[0] if self.scale == "group" and data.scaled_by else None

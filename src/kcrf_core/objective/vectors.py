@@ -217,17 +217,12 @@ class Vectors(ABC):
         squares = float((np.array(self.block_dots(theta, theta)) / variances).sum())
         return squares / 2 + float((thresholds * abs(theta)).sum())
 
-    def loss_gradient(self, theta: Vector, gradient: Vector, variances: np.ndarray) -> Vector:
-        """Return a gradient without that of the Gaussian prior."""
-        out = self.copy(gradient)
-        self.add_curvature(out, theta, -np.asarray(variances))
-        return out
-
     def steepest_square(self, theta: Vector, gradient: Vector, thresholds: Vector) -> float:
         """Return the squared length of the shortest subgradient of P, from its gradient without the L1 penalty."""
-        beyond = self.xp.clip(abs(gradient) - thresholds, 0.0, None)
-        shortest = self.xp.where(theta != 0, gradient + self.xp.copysign(thresholds, theta), beyond)
-        return self.dot(shortest, shortest)
+        places = np.union1d(self.beyond(gradient, thresholds), np.flatnonzero(self.to_array(theta)))
+        point, slopes, limits = (self.values_at(vector, places) for vector in (theta, gradient, thresholds))
+        shortest = np.where(point != 0, slopes + np.copysign(limits, point), abs(slopes) - limits)
+        return float(shortest @ shortest)
 
     def beyond(self, gradient: Vector, thresholds: Vector) -> np.ndarray:
         """Return the places where a slope is beyond its threshold, in their order."""

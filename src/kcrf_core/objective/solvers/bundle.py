@@ -20,7 +20,7 @@ from functools import reduce
 
 import numpy as np
 
-from .. import Mixture, Objective, Point, Slack, SparseDual, Vector
+from .. import Mixture, Objective, Point, Slack, SparseDual, Vector, Vectors
 
 POINTS = 5
 # Points whose own bound is below this part of P are of no use yet, and would only cost memory traffic.
@@ -42,12 +42,42 @@ def kept_dtype(objective: Objective) -> type:
 
 
 @dataclass(frozen=True)
+class NonzeroParameters:
+    """Parameters that are not zero, with an L1 penalty."""
+
+    vectors: Vectors
+    places: np.ndarray  # [n] ascending
+    values: np.ndarray  # [n]
+
+    @classmethod
+    def of(cls, vectors: Vectors, theta: Vector, dtype: type) -> NonzeroParameters:
+        places = np.flatnonzero(vectors.to_array(theta))
+        return cls(vectors, places, vectors.values_at(theta, places).astype(dtype))
+
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """Return parameters at these places, which ascend."""
+        out = np.zeros(len(places))
+        _, own, there = np.intersect1d(self.places, places, assume_unique=True, return_indices=True)
+        out[there] = self.values[own]
+        return out
+
+    def whole(self) -> Vector:
+        out = np.zeros(self.vectors.size)
+        out[self.places] = self.values
+        return self.vectors.from_array(out)
+
+
+@dataclass(frozen=True)
 class BundlePart:
     """A point, and its share in a combination."""
 
-    theta: Vector
+    kept: Vector | NonzeroParameters
     share: float
     value: float  # P there
+
+    @property
+    def theta(self) -> Vector:
+        return self.kept.whole() if isinstance(self.kept, NonzeroParameters) else self.kept
 
 
 @dataclass(frozen=True)
@@ -82,11 +112,12 @@ class Combination:
         if point.dual is None:
             slope, constant, _ = vectors.linearised(theta, point.gradient, objective.sigma2, np.float64, [])
             self._constant += share * (-point.log_likelihood - constant)
+            vectors.add_scaled(self._total, share, slope)
         else:
-            slope = vectors.loss_gradient(theta, point.gradient, objective.sigma2)
+            vectors.add_scaled(self._total, share, point.gradient)
+            vectors.add_curvature(self._total, theta, -objective.sigma2 / share)
             self._constant += share * point.dual.constant
             self._mixtures.append(objective.mixture([theta], [share]))
-        vectors.add_scaled(self._total, share, slope)
         self._slack = self._slack.joined(objective.slack(theta, point.value))
 
     def proven(self) -> float:
@@ -102,7 +133,7 @@ class Bundle:
     """Linearisations of the last few points that mattered."""
 
     def __init__(self) -> None:
-        self._thetas: list[Vector] = []  # K points
+        self._thetas: list[Vector | NonzeroParameters] = []  # K points
         self._values: list[float] = []  # K times P
         self._constants = np.empty(0)  # [K] a_k
         self._gradients: list[Vector] = []  # K times sigma g_k
@@ -139,7 +170,7 @@ class Bundle:
         vectors, dual = objective.vectors, point.dual
         assert dual is not None
         self._gradients.append(vectors.cast(point.gradient, np.dtype(dtype)))
-        self._thetas.append(vectors.cast(theta, np.dtype(dtype)))
+        self._thetas.append(NonzeroParameters.of(vectors, theta, dtype))
         self._values.append(point.value)
         self._constants, self._shares = np.append(self._constants, dual.constant), np.append(self._shares, 0.0)
         self._places.append(dual.places)
@@ -147,7 +178,7 @@ class Bundle:
         places = places[np.diff(places, prepend=-1) > 0]
         variances, thresholds = objective.variances_at(places), vectors.values_at(objective.thresholds, places)
         columns = [
-            vectors.values_at(gradient, places) - vectors.values_at(own, places) / variances
+            vectors.values_at(gradient, places) - own.at(places) / variances
             for gradient, own in zip(self._gradients, self._thetas, strict=True)
         ]
         slopes = np.stack(columns, axis=1)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from .. import Objective, Point, Vector
-from .bundle import Bound, Bundle, Combination
+from .bundle import Bound, Bundle, BundlePart, Combination
 from .stopping import Tolerance, relative_gap
 
 # With an L1 penalty and an infinite sigma2 entropies of mixtures are worked out once the gap without them is so many
@@ -111,13 +111,16 @@ class FitCertificate:
         """Evaluate the best point in double precision, and the bound of the bundle's combination of points."""
         best = self.best
         parts = [] if self._bound is None or not exact.convex else self._bound.parts
-        others = [part for part in parts if part.value != best.value]
-        shares = [math.fsum(part.share for part in parts if part.value == best.value), *(part.share for part in others)]
-        thetas = [best.theta, *(part.theta for part in others)]
+        share = math.fsum(part.share for part in parts if part.value == best.value)
+        needed = [BundlePart(best.theta, share, best.value), *(part for part in parts if part.value != best.value)]
         combination = Combination(exact)
         points: list[Point] = []
-        for theta, share, point in zip(thetas, shares, evaluate_all(exact, thetas), strict=True):
-            if share > 0:
-                combination.add(theta, point, share)
-            points = points or [point]  # the first alone: gradients are long
+        nested = any(term.nested for term in exact.terms)  # then there is one pass for all
+        for some in [needed] if nested else [[part] for part in needed]:
+            thetas = [part.theta for part in some]
+            for part, theta, point in zip(some, thetas, evaluate_all(exact, thetas), strict=True):
+                if part.share > 0:
+                    combination.add(theta, point, part.share)
+                points = points or [point]  # the first alone: gradients are long
+            del thetas, theta, point
         return points[0], combination.proven() if parts else -np.inf

@@ -41,6 +41,7 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) ->
         if taken == look:
             model.look(objective, theta, run)
             look *= RENEWAL_GROWTH
+            hand_back()
         reached = step(objective, theta, now, model, run)
         if reached is None:
             return
@@ -62,6 +63,7 @@ def step(
                     run.steps += 1
                     model.remember(length * direction, found)
                     return point, found
+                del point, found  # their memory is that of the next ones
                 length *= SHORTER
         if not model.pairs:
             return None
@@ -85,7 +87,9 @@ class QuadraticModel(WorkingSet):
 
     def look(self, objective: Objective, theta: Vector, run: Run) -> None:
         """Start from the Hessian's diagonal at these parameters, and keep the pairs."""
-        self._curvature = np.maximum(current_curvature(objective, theta, run), self._lowest) ** POWER
+        self._curvature = current_curvature(objective, theta, run)  # in the precision of pairs
+        np.maximum(self._curvature, self._lowest, out=self._curvature)
+        self._curvature **= POWER
         self.rescale(self._curvature[self.columns])
 
     def step(self, theta: Vector, now: Point) -> tuple[np.ndarray, np.ndarray, float]:

@@ -37,6 +37,7 @@ def line_search(
             low, low_value, low_slope = step, point.value, new_slope
         else:
             return trial, point
+        del trial, point  # their memory is that of the next ones
         if high is None:
             step *= 4.0
         else:

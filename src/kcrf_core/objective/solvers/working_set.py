@@ -47,6 +47,11 @@ def _slices(size: int) -> list[slice]:
     return ranges(size, max(SLICE, -(-size // SLICES)))
 
 
+def _most_pairs(size: int) -> int:
+    """Return how many pairs are kept of so many parameters."""
+    return int(np.clip(PAIR_VALUES // max(size, 1), FEWEST_PAIRS, MOST_PAIRS))
+
+
 class WorkingSet:
     """Parameters that may leave zero, with the last pairs of a step and a change of the gradient."""
 
@@ -97,9 +102,9 @@ class WorkingSet:
         self._room[before:after] = 0.0
 
     def _make_room(self, places: np.ndarray, size: int) -> None:
-        """Move some rows to a room for so many parameters, with as many slots as there is memory for, and no fewer."""
+        """Move some rows to a room for so many parameters, with more slots where there is memory for them."""
         rows = self._room
-        most = max(int(np.clip(PAIR_VALUES // max(size, 1), FEWEST_PAIRS, MOST_PAIRS)), self._slots)
+        most = max(min(_most_pairs(size), 2 * self._slots + 2), self._slots)
         self._room = room = np.empty((size + int(SPARE * size), 2 * most), dtype=rows.dtype)
         some = slice(0, 2 * self._slots)
         self._workers.run(lambda part: np.copyto(room[part, some], rows[places[part], some]), _slices(len(places)))
@@ -156,6 +161,9 @@ class WorkingSet:
         if not np.sum(self._over_slices(scale)) > 0:
             return  # rounding hides that P curves upwards along it
         full = 2 * len(self._order) == self._room.shape[1]
+        if full and len(self._order) < _most_pairs(len(self)):
+            self._make_room(np.arange(len(self)), len(self))
+            full = False
         slot = self._order.pop(0) if full else min(set(range(len(self._order) + 1)).difference(self._order))
         self._order.append(slot)
         where, k, rows = slice(2 * slot, 2 * slot + 2), 2 * self._slots, self.rows
