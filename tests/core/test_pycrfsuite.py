@@ -17,8 +17,11 @@ import pytest
 from kcrf_core import KernelCRF, Model
 from kcrf_core.config import RulesConfig
 from kcrf_core.exchange import read_crfsuite
+from kcrf_core.files import PlainContents, read_container, write_container
+from kcrf_core.maps import SparseWeights
 from kcrf_core.model import runtime_image
 from kcrf_core.pycrfsuite import BaseTrainer, CRFSuiteError, ItemSequence, Tagger, Trainer
+from kcrf_core.pycrfsuite.linear_models import is_plain, library_image
 
 FOREIGN = Path(__file__).parents[1] / "data" / "foreign" / "words.crfsuite-model"
 
@@ -244,15 +247,85 @@ def test_models_of_crfsuite_and_exported_ones_need_no_imports_of_training(path, 
                 assert tagger.tag(items) == crf.predict([items])[0]
             with pytest.raises(RuntimeError, match="no names of weights"):
                 tagger.info()
+    assert not imported(path, "numpy", "zipfile", "difflib", "kcrf_core.chains", "kcrf_core.config")
+
+
+def imported(path, *modules):
+    """Return those of some modules that a process imports which labels with a model."""
     code = (
         "import sys; from kcrf_core.pycrfsuite import Tagger\n"
         f"tagger = Tagger().open({str(path)!r}).thing\n"
         "tagger.probability(tagger.tag([['word:the']]))\n"
-        "found = {'numpy', 'zipfile', 'difflib', 'kcrf_core.chains', 'kcrf_core.config'} & set(sys.modules)\n"
-        "assert not found, found"
+        f"print(*{set(modules)} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("stored", ["dense", "sparse", "posterior"])
+def test_linear_models_of_kcrf_need_no_imports_of_training(tmp_path, binary, stored):
+    """Their form for the library has the bytes that the model itself gives, and `info` still reads the model."""
+    X = [[{**items[0], "BOS": True}, *items[1:-1], {**items[-1], "EOS": True}] for items, _ in SEQUENCES]
+    y = [["D" if one == "V" and binary else one for one in own] for _, own in SEQUENCES]
+    crf = KernelCRF(sigma2=10.0, decode="viterbi", span_bonus=0.0).fit(X, y)
+    model = replace(crf.model_, decode="posterior" if stored == "posterior" else "viterbi")
+    if stored == "sparse":
+        (term,) = model.terms
+        weights = SparseWeights.of(np.where(np.abs(term.weights) > 0.1, term.weights, 0.0))
+        edges = replace(model.edges, start=np.zeros(len(model.labels)))  # CRFsuite has no such weights
+        model = replace(model, terms=(replace(term, weights=weights),), edges=edges)
+    target = tmp_path / "model.npz"
+    model.save(target)
+    contents = read_container(target, "model", form=PlainContents)
+    assert is_plain(contents) and library_image(contents) == runtime_image(Model.load(target))
+    assert not imported(target, "numpy", "difflib", "kcrf_core.corpora", "kcrf_core.chains", "kcrf_core.config")
+    with Tagger().open(target) as tagger:
+        assert [tagger.tag(items) for items in X] == y
+        assert "word:the" in tagger.info().attributes
+
+
+@pytest.mark.parametrize("forbidden", [False, True])
+def test_zeros_and_forbidden_transitions(tmp_path, forbidden):
+    """Weights of zero need no other way of reading; forbidden transitions are no part of the plain kind."""
+    X = [items for items, _ in SEQUENCES]
+    model = KernelCRF(sigma2=10.0, decode="viterbi", span_bonus=0.0).fit(X, [list(own) for _, own in SEQUENCES]).model_
+    (term,) = model.terms
+    term = replace(term, weights=np.where(np.abs(term.weights) > 0.1, term.weights, 0.0))
+    transitions = np.where(np.eye(3) if forbidden else np.zeros((3, 3)), -np.inf, model.edges.transitions)
+    replace(model, terms=(term,), edges=replace(model.edges, transitions=transitions)).save(tmp_path / "model.npz")
+    assert is_plain(read_container(tmp_path / "model.npz", "model", form=PlainContents)) != forbidden
+    own, tested = KernelCRF.load(tmp_path / "model.npz"), [X[0][:1] * 4, X[2][:1] * 4, X[1][1:] * 3]
+    with Tagger().open(tmp_path / "model.npz") as tagger:
+        assert [tagger.tag(items) for items in tested] == own.predict(tested)
+
+
+@pytest.mark.parametrize(
+    ("changed", "header", "message"),
+    [
+        ({"term0.weights": lambda a: np.where(a == a.max(), np.nan, a)}, {}, "not finite"),
+        ({"term0.weights": lambda a: a * 1e200}, {}, "beyond"),
+        ({"term0.weights": lambda a: a[1:]}, {}, "does not fit"),
+        ({"start": lambda a: a[1:]}, {}, "do not fit"),
+        ({"transitions": lambda a: a.astype(np.float32)}, {}, "expected 2-dimensional float64"),
+        ({"feature0.values.ends": lambda a: a[::-1]}, {}, "offsets"),
+        ({"feature0.values.text": lambda a: a * 0 + 255}, {}, "UTF-8"),
+        ({"feature0.values.text": lambda a: a * 0}, {}, "twice"),
+        ({"labels.text": lambda a: a * 0 + 9}, {}, "TAB"),
+        ({"labels.text": lambda a: a * 0 + 65}, {}, "twice"),
+        ({}, {"decode": "guessing"}, "decoder"),
+        ({}, {"terms": "none"}, "terms"),
+        ({}, {"encoding": []}, "encoding"),
+    ],
+)
+def test_altered_linear_models_are_refused_as_before(tmp_path, changed, header, message):
+    crf = KernelCRF(sigma2=10.0).fit([items for items, _ in SEQUENCES], [list(labels) for _, labels in SEQUENCES])
+    crf.save(tmp_path / "model.npz")
+    contents = read_container(tmp_path / "model.npz", "model")
+    arrays = {name: changed.get(name, np.asarray)(array) for name, array in contents.arrays.items()}
+    own = {key: value for key, value in contents.header.items() if key not in ("magic", "kind", "format", "version")}
+    write_container(tmp_path / "altered.npz", "model", own | header, arrays)
+    with pytest.raises(ValueError, match=rf"altered\.npz: damaged or altered: [^\n]*{message}"):
+        Tagger().open(tmp_path / "altered.npz")
 
 
 def test_models_of_kcrf(tmp_path, monkeypatch):

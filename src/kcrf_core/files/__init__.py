@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .compression import CompressedText, compressing, is_compressed
     from .containers import (
         Contents,
+        PlainContents,
         container_size,
         content_digest,
         file_digest,

@@ -8,25 +8,29 @@ so equal content gives equal bytes.
 from __future__ import annotations
 
 import errno
-import hashlib
 import io
 import json
 import math
 import os
+import re
 import struct
+import sys
 import zipfile
 from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
+from .._lazy import deferred
 from .._version import __version__
 from ..errors import FileFormatError
+from ..runtime import largest_size
 from .writing import replacing
 
 if TYPE_CHECKING:
+    import numpy as np
     import scipy.sparse
+else:
+    np = deferred("numpy")  # PlainContents needs none
 
 MAGIC = "kcrf"
 # Files that are given in the place of ours, by their first bytes.
@@ -39,6 +43,12 @@ FORMAT = 4
 HASHED_AT_ONCE = 1 << 20  # bytes
 SPOOLED = 1 << 26  # bytes of a container that is written to memory, to find its size
 Made = TypeVar("Made")
+# Arrays as NumPy writes them, and the letters of their types for memoryviews.
+ARRAY_HEADER = re.compile(
+    rb"\x93NUMPY\x01\0..\{'descr': '([<|]\w\d)', 'fortran_order': False, 'shape': \(([\d, ]+)\), \} *\n", re.DOTALL
+)
+LETTERS_IN_FILES = {"|u1": "B", "|b1": "?", "<i4": "i", "<i8": "q", "<u8": "Q", "<f8": "d"}
+LETTERS = {"uint8": "B", "bool": "?", "int32": "i", "int64": "q", "uint64": "Q", "float64": "d"}
 
 
 def pack_strings(strings: Sequence[str], name: str) -> dict[str, np.ndarray]:
@@ -72,6 +82,15 @@ class Contents:
             self._made[content] = make()
         return self._made[content]
 
+    @staticmethod
+    def read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+        """Return the array of a member."""
+        with archive.open(member) as stream:
+            array = np.lib.format.read_array(stream, allow_pickle=False)
+            if stream.read(1):
+                raise ValueError(f"there are bytes after the array {member.filename}")
+        return array
+
     def error(self, message: str) -> FileFormatError:
         return FileFormatError(f"{self.path}: damaged or altered: {message}")
 
@@ -97,8 +116,11 @@ class Contents:
         text = self.array(f"{name}.text", "uint8", 1).tobytes()
         ends = self.array(f"{name}.ends", "int64", 1)
         bounds = [0, *ends.tolist()]
-        if bounds[-1] != len(text) or any(a > b for a, b in pairwise(bounds)):
+        if bounds[-1] != len(text) or bounds != sorted(bounds):
             raise self.error(f"'{name}' has offsets that do not fit its text")
+        if text.isascii():  # half of the time
+            whole = text.decode("ascii")
+            return [whole[a:b] for a, b in pairwise(bounds)]
         try:
             return [text[a:b].decode("utf-8") for a, b in pairwise(bounds)]
         except UnicodeDecodeError:
@@ -125,6 +147,27 @@ class Contents:
         return value
 
 
+class PlainContents(Contents):
+    """Contents of a container without NumPy; arrays are memoryviews."""
+
+    @staticmethod
+    def read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+        data = archive.read(member)
+        found = ARRAY_HEADER.match(data)
+        if found is None or found.end() - 10 != data[8] | data[9] << 8 or found.end() % 8:
+            raise ValueError(f"the array {member.filename} is in no form that is read without NumPy")
+        view: Any = memoryview(data)[found.end() :]
+        return view.cast(LETTERS_IN_FILES[found[1].decode()], [int(size) for size in found[2].split(b",") if size])
+
+    def array(self, name: str, kind: str, ndim: int, largest: float = math.inf) -> Any:
+        view = self.arrays.get(name)
+        if not isinstance(view, memoryview) or view.format != LETTERS.get(kind) or view.ndim != ndim:
+            raise self.error(f"'{name}' is no {ndim}-dimensional {kind}")
+        if kind == "float64" and not largest_size(view.cast("B").cast("d")) <= min(largest, sys.float_info.max):
+            raise self.error(f"'{name}' holds values that are not finite or beyond {largest:g}")
+        return view
+
+
 def write_container(
     path: str | os.PathLike[str], kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> None:
@@ -135,6 +178,8 @@ def write_container(
 
 def content_digest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
     """Return the SHA-256 of the contents of a container."""
+    import hashlib
+
     total = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name, array in sorted(arrays.items()):
         total.update(repr((name, array.dtype.str, array.shape)).encode())
@@ -144,6 +189,8 @@ def content_digest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> str
 
 def file_digest(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of a file."""
+    import hashlib
+
     total = hashlib.sha256()
     with open(path, "rb") as stream:
         while part := stream.read(HASHED_AT_ONCE):
@@ -172,7 +219,9 @@ def _save(stream: Any, kind: str, header: dict[str, Any], arrays: dict[str, np.n
     np.savez(stream, header=np.frombuffer(text.encode("utf-8"), dtype=np.uint8), **portable)  # type: ignore[arg-type]
 
 
-def read_container(path: str | os.PathLike[str], *kinds: str, data: bytes | None = None) -> Contents:
+def read_container(
+    path: str | os.PathLike[str], *kinds: str, data: bytes | None = None, form: type[Contents] = Contents
+) -> Contents:
     """Read a container of one of the given kinds, from `data` where given; anything else is a FileFormatError."""
     shown, expected = os.fspath(path), " or ".join(f"a {kind}" for kind in kinds)
     with open(path, "rb") if data is None else io.BytesIO(data) as stream:
@@ -183,7 +232,9 @@ def read_container(path: str | os.PathLike[str], *kinds: str, data: bytes | None
         try:
             with zipfile.ZipFile(stream) as archive:
                 _check_members(archive, stream)
-                arrays = {member.filename.removesuffix(".npy"): _read(archive, member) for member in archive.infolist()}
+                arrays = {
+                    member.filename.removesuffix(".npy"): form.read(archive, member) for member in archive.infolist()
+                }
         except Exception as error:
             # Damage shows as nearly anything: BadZipFile, ValueError, EOFError, zlib.error, RuntimeError for a
             # bit for "encrypted", OSError for a place before the beginning, MemoryError for a shape.
@@ -206,7 +257,7 @@ def read_container(path: str | os.PathLike[str], *kinds: str, data: bytes | None
         )
     if found not in kinds:
         raise FileFormatError(f"{shown}: a kcrf {found} file, expected {expected}")
-    contents = Contents(shown, header, arrays)
+    contents = form(shown, header, arrays)
     if header.pop("arrays", None) != sorted(arrays):  # one wrong bit in a zip directory can make members vanish
         raise contents.error("its arrays are not those that its header lists")
     return contents
@@ -262,11 +313,3 @@ def _check_members(archive: zipfile.ZipFile, stream: IO[bytes]) -> None:
     signature, comment = END_RECORD.unpack(stream.read(END_RECORD.size))
     if place != archive.start_dir or signature != b"PK\x05\x06" or comment:
         raise ValueError("it has bytes besides its members")
-
-
-def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    with archive.open(member) as stream:
-        array = np.lib.format.read_array(stream, allow_pickle=False)
-        if stream.read(1):
-            raise ValueError(f"there are bytes after the array {member.filename}")
-    return array

@@ -35,10 +35,13 @@ from .model import VITERBI, Model
 from .runtime_sections import (
     BAG,
     CONJUNCTION,
+    IN_HALVES,
     LEXICON,
     NONE,
     NONE64,
     NUMBER,
+    OF_CONJUNCTIONS,
+    OF_PAIRS,
     VALUE,
     Family,
     Image,
@@ -46,7 +49,6 @@ from .runtime_sections import (
     unsupported,
 )
 
-OF_CONJUNCTIONS, OF_PAIRS, IN_HALVES = 1, 2, 4
 FROM_ENDS, WAPITI, LAST_OF_LINE = 1, 2, 4
 MOST_COLUMNS = 1 << 16  # of weights: labels, or pairs of labels
 MOST_WORDS = 100_000  # of an entry of a lexicon

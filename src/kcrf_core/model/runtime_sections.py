@@ -33,6 +33,7 @@ META = (
 ITEM_BYTES = dict(zip(SECTIONS, (4 * len(META) + 48, 1, 8, 56, 24, 16, 16, 64, 24, 4, 2, 1, 8, 4, 1, 4), strict=True))
 NONE, NONE64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 VALUE, CONJUNCTION, LEXICON, NUMBER, BAG = range(5)
+OF_CONJUNCTIONS, OF_PAIRS, IN_HALVES = 1, 2, 4
 PackedNames: TypeAlias = tuple[Any, Any, Any]  # text [bytes], where names begin, their lengths; arrays of any kind
 # Width, where the weights of rows begin and end [D+1], their columns [K], weights [K].
 WeightRows: TypeAlias = tuple[int, Any, Any, Any]
@@ -40,15 +41,24 @@ TOO_LARGE = "the model has more than 4,294,967,295 weights, values of features o
 WORTH_FILLING = 4  # a row is whole that has weights for at least one in so many columns
 
 
-def attribute_image(labels: Sequence[str], names: PackedNames, weights: WeightRows, transitions: array[float]) -> bytes:
+def attribute_image(
+    labels: Sequence[str],
+    names: PackedNames,
+    weights: WeightRows,
+    transitions: Any,  # [Y, Y]
+    ends: tuple[Any, Any] | None = None,  # scores [Y] of first and last labels; None: zeros
+    **more: int,  # members of `struct meta`
+) -> bytes:
     """Return the file of a linear model with a row of weights for each attribute, by the bytes of their names."""
-    image, count = Image(QUANTIZED["none"]), len(names[1])
+    image, count, width = Image(QUANTIZED["none"]), len(names[1]), weights[0]
     image.add_family(Family(BAG, count, table=image.table(names), number=0))
     image.add("fields", array("I", [0, 0, 0, 1, 0, 0]))
-    image.add_term([0, len(labels), 0, 1, 0, 0, 0, 0], [image.add_rows(weights), count, 0, 0])
-    ends = image.add("numbers", bytes(8 * len(labels)))  # zeros for first and last labels
-    place = {"start": ends, "end": ends, "edges": image.add("numbers", transitions)}
-    return image.packed(image.described(labels, place, labels=len(labels), order=1, attributes=1, format=1))
+    kind = IN_HALVES * (width < len(labels))
+    image.add_term([kind, width, 0, 1, 0, 0, 0, 0], [image.add_rows(weights), count, 0, 0])
+    zeros = bytes(8 * len(labels))
+    start, end = (image.add("numbers", own) for own in ends or (zeros, zeros))
+    place = {"start": start, "end": end, "edges": image.add("numbers", transitions)}
+    return image.packed(image.described(labels, place, labels=len(labels), order=1, attributes=1, format=1, **more))
 
 
 def packed_names(names: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -198,5 +208,5 @@ class Image:
             table += number | item << 32, at, self.sizes[name]
             body += *self.parts[name], bytes(-size % 8)
             at += size + -size % 8
-        rest = b"".join([struct.pack(f"<{len(table)}Q", *table), *body])
-        return MAGIC + struct.pack("<QQ", FILE_VERSION | len(SECTIONS) << 32, 24 + len(rest)) + rest
+        header = struct.pack("<QQ", FILE_VERSION | len(SECTIONS) << 32, at)
+        return b"".join([MAGIC, header, struct.pack(f"<{len(table)}Q", *table), *body])

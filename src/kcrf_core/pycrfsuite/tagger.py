@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FileFormatError, KcrfError
-from ..exchange import read_crfsuite_parts
 from ..model import attribute_image
 from ..runtime import ItemRows, RuntimeModel, RuntimeTagger
 
@@ -78,7 +77,7 @@ class _Open(threading.local):
             self.set(xseq)
         if not len(items):
             return []
-        if rules is None or isinstance(self.source, bytes):  # of CRFsuite or exported: such models have none
+        if rules is None or isinstance(self.source, bytes):  # which is of a model without rules
             return items.label_names()
         from .kcrf_models import obeying_labels
 
@@ -86,9 +85,22 @@ class _Open(threading.local):
 
 
 def _open_crfsuite(data: bytes, source: str) -> _Open:
+    from ..exchange import read_crfsuite_parts  # models of kcrf need neither it nor what it imports
+
     labels, (starts, lengths, ends, columns, values, transitions, _) = read_crfsuite_parts(data, source)
     weights = len(labels), ends, columns, values
     return _Open(RuntimeModel(attribute_image(labels, (data, starts, lengths), weights, transitions)), data)
+
+
+def _open_kcrf(data: bytes, source: str) -> _Open:
+    from .linear_models import linear_model
+
+    model = linear_model(data, source)  # without NumPy
+    if model is not None:
+        return _Open(model, data)
+    from .kcrf_models import open_model
+
+    return _Open(*open_model(data, source))
 
 
 class Tagger:
@@ -122,9 +134,7 @@ class Tagger:
         self.close()
         try:
             if data.startswith(ARCHIVE):
-                from .kcrf_models import open_model
-
-                self._open = _Open(*open_model(data, source))
+                self._open = _open_kcrf(data, source)
             elif data.startswith(b"lCRF"):
                 self._open = _open_crfsuite(data, source)
             elif data.startswith(EXPORTED):
@@ -202,11 +212,15 @@ class Tagger:
         import numpy as np  # labels of models of CRFsuite need none
 
         from ..exchange import crfsuite_header, crfsuite_of, read_crfsuite
+        from ..files import read_container
+        from ..model import Model
 
         try:
             source = self._model(RuntimeError).source
             if isinstance(source, bytes) and source.startswith(EXPORTED):
                 raise FileFormatError("an exported model has no names of weights: open the .npz file")
+            if isinstance(source, bytes) and source.startswith(ARCHIVE):
+                source = Model.unpack(read_container("", "model", data=source))
             model = read_crfsuite(source, "") if isinstance(source, bytes) else crfsuite_of(source)[0]
         except KcrfError as error:
             raise RuntimeError(str(error)) from None

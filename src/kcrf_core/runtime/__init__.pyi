@@ -2,6 +2,7 @@ from ._runtime import (
     ItemRows as ItemRows,
     RuntimeModel as RuntimeModel,
     RuntimeTagger as RuntimeTagger,
+    largest_size as largest_size,
     pair_table as pair_table,
     text_table as text_table,
     weight_rows as weight_rows,

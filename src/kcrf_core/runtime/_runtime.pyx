@@ -4,7 +4,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_Next
 from cpython.object cimport PyObject
-from libc.math cimport isfinite
+from libc.math cimport fabs, isfinite
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
@@ -116,6 +116,18 @@ def text_table(
         slots[slot, 2], slots[slot, 3] = <uint32_t>(first + at), <uint32_t>lengths[k]
         at += lengths[k]
     return names, out, bits
+
+
+def largest_size(const double[::1] values):
+    """Return the largest number without its sign, or one that is not finite if there is any."""
+    cdef double found = 0
+    cdef Py_ssize_t k
+    for k in range(values.shape[0]):
+        if not fabs(values[k]) <= found:
+            found = fabs(values[k])
+            if not isfinite(found):
+                break
+    return found
 
 
 def weight_rows(
