@@ -10,6 +10,8 @@ export PYTHONPATH := ..$(if $(PYTHONPATH),:$(PYTHONPATH))
 
 # The option of commands that THREADS becomes.
 OWN = $(if $(THREADS),--threads $(THREADS))
+# The same and that of ENGINE, for training.
+TRAINING = $(OWN) $(if $(ENGINE),--engine $(ENGINE))
 
 # Of two CPUs that are threads of one core, the first.
 ifdef CORES
