@@ -46,7 +46,7 @@ PUBLISHED = [
     ("large", "NeuroCRF, from memory", "1", "4.4"),
     ("large", "hidden-unit CRF, from memory", "2", "2.0"),
 ]
-PROTOCOLS, MARKERS = ("small", "large", "words"), {"poly2": "s", "poly3": "o", "rbf": "v"}
+PROTOCOLS, MARKERS = ("small", "large", "words"), {"poly2": "s", "poly3": "o", "rbf": "v", "image": "D"}
 
 
 def load(run: str) -> dict | None:
@@ -84,35 +84,30 @@ def row(run: dict) -> tuple[str, ...]:
 
 
 def draw(runs: list[dict]) -> None:
-    """Letter error against pivots, a panel for each protocol and order."""
+    """Letter error of first order against pivots."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
     from matplotlib.ticker import NullFormatter, ScalarFormatter
 
-    figure, panels = plt.subplots(2, len(PROTOCOLS), figsize=(10, 6), sharex=True, layout="constrained")
-    for order, line in zip((1, 2), panels, strict=True):
-        for protocol, axes in zip(PROTOCOLS, line, strict=True):
-            mine = [run for run in runs if (run["protocol"], run["order"]) == (protocol, order)]
-            for run in mine:
-                if run["kernel"] == "linear":
-                    axes.axhline(run["error"], color="grey", linestyle="--", label="linear")
-            for kernel, marker in MARKERS.items():
-                points = sorted((run["pivots"], run["error"]) for run in mine if run["kernel"] == kernel)
-                if points:
-                    axes.plot(*zip(*points, strict=True), marker=marker, label=kernel)
-            axes.set_title(f"{protocol}, order {order}")
-            axes.set_xscale("log")
-            axes.set_xticks([250, 500, 1000, 2000, 4000])
-            axes.xaxis.set_major_formatter(ScalarFormatter())
-            axes.xaxis.set_minor_formatter(NullFormatter())
-            axes.set_ylim(bottom=0)
-            axes.grid(alpha=0.3)
-        line[0].set_ylabel("letter error, %")
-    for axes in panels[1]:
-        axes.set_xlabel("pivots")
-    panels[0, 0].legend()
+    figure, panels = plt.subplots(1, 2, figsize=(9, 3.6), sharex=True, layout="constrained")
+    for protocol, axes in zip(PROTOCOLS, panels, strict=False):
+        mine = [run for run in runs if (run["protocol"], run["order"]) == (protocol, 1)]
+        for run in mine:
+            if run["kernel"] == "linear":
+                axes.axhline(run["error"], color="grey", linestyle="--", label="linear")
+        for kernel, marker in MARKERS.items():
+            points = sorted((run["pivots"], run["error"]) for run in mine if run["kernel"] == kernel)
+            if points:
+                axes.plot(*zip(*points, strict=True), marker=marker, label=kernel)
+        axes.set(title=f"{protocol}, first order", xlabel="pivots", xscale="log", xticks=[250, 500, 1000, 2000, 4000])
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.3)
+    panels[0].set_ylabel("letter error, %")
+    panels[0].legend(ncol=2)
     figure.savefig(HERE / "pivots.png", dpi=110, metadata={"Software": None})
 
 
