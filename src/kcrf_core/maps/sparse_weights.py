@@ -42,9 +42,9 @@ class SparseWeights:
     @classmethod
     def of(cls, weights: np.ndarray) -> SparseWeights:
         """Return those of weights [D, C] that are not zero."""
-        rows, columns = np.nonzero(weights)
-        counts = np.bincount(rows, minlength=len(weights))
-        return cls(weights.shape[1], offsets_of(counts), columns.astype(np.int32), weights[rows, columns])
+        kept, width = weights != 0, weights.shape[1]
+        columns = np.broadcast_to(np.arange(width, dtype=np.int32), kept.shape)[kept]
+        return cls(width, offsets_of(kept.sum(axis=1)), columns, weights[kept])
 
     @property
     def bytes(self) -> int:
