@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -249,6 +250,23 @@ def test_what_cannot_be_trained_in_the_rest_of_the_budget_is_not_chosen():
     arena = Clocked(GAINS, sizes=(1000, 4000), costs={("b", "1"): 3000.0})  # training takes 31 times as long
     search = Search([START], neighbours, arena, 100.0, Listener(), began=0.0, clock=lambda: arena.now)
     assert search.run().candidate["b"] == "0"
+
+
+def test_a_leader_whose_training_takes_too_long_is_compared_on_more_data():
+    """It is better on the first rung alone, and takes longer than it seemed: the default wins on the second one."""
+
+    class Crossing(Clocked):
+        def judge(self, candidate, rung, limit, like, thorough):
+            self.gains = {**GAINS, "a": {"0": 0.0, "1": -0.1 if rung else 0.1, "2": -0.1}, "b": {"0": 0.0, "1": -0.1}}
+            outcome = super().judge(candidate, rung, limit, like, thorough)
+            return replace(outcome, training=100.0 * self.sizes[-1])  # 400 seconds
+
+    arena = Crossing(GAINS, sizes=(1000, 4000, 400_000), costs={("a", "1"): -60.0})
+    search = Search(
+        [START, *neighbours(START)], neighbours, arena, 300.0, Listener(), began=0.0, clock=lambda: arena.now
+    )
+    chosen = search.run()
+    assert (chosen.candidate, chosen.rung) == (START, 1)
 
 
 @pytest.mark.parametrize(("factor", "taken"), [(1.0, True), (10.0, False)])

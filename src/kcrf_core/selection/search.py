@@ -289,7 +289,10 @@ class Search:
         begun = self._began is not None and not rung and candidate in self._seeds[: self._first]
         if not begun and expected > min(most, 1.5 * (limit - self.spent)):
             return None
-        if not begun and candidate != self._seeds[0] and expected + self.training(candidate) > self.total - self.spent:
+        # Leader and default are compared on the largest rung there is time for, even if there is none to train them.
+        compared = (self._seeds[0], None if self.leader is None else self.leader.candidate)
+        untrained = expected + self.training(candidate) > self.total - self.spent
+        if not begun and candidate not in compared and untrained:
             return None  # it could not be trained
         if thorough:
             self._searched.add((candidate, rung))
