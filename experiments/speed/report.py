@@ -13,7 +13,7 @@ from readme import fill, origins, table as markdown
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from matplotlib.ticker import ScalarFormatter
+from matplotlib.ticker import LogLocator
 
 GROUPS = ("objective", "encoding", "linear", "sizes", "tagging", "startup", "kernel", "efficiency", "growth")
 AXES = {
@@ -77,7 +77,7 @@ def draw_ratios(results: dict) -> None:
     axes.margins(x=0.15)
     axes.set_yticks(range(len(rows)), [row["what"] for row in rows], fontsize=8)
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.invert_yaxis()
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xlabel("times better than the bar")
@@ -94,7 +94,7 @@ def draw_peers(results: dict) -> None:
     axes.bar_label(bars, [f"{time:.0f}" for time in times], padding=3, fontsize=9)
     axes.set_xscale("log")
     axes.set_xlim(1, 300)
-    axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.invert_yaxis()
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_xlabel("time of the peer / time of kcrf (logarithmic scale)")
@@ -107,8 +107,9 @@ def draw_growth(curves: dict) -> None:
         axes.loglog([one[by] for one in points], [1000 * one["seconds"] for one in points], marker="o")
         axes.set_xticks([one[by] for one in points], [f"{one[by]:,}" for one in points], rotation=30)
         axes.set_xticks([], minor=True)
-        axes.yaxis.set_major_formatter(ScalarFormatter())
-        axes.yaxis.set_minor_formatter(ScalarFormatter())
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+        axes.yaxis.set_minor_formatter("{x:g}")
         axes.set_xlabel(AXES[by])
         axes.set_ylabel("ms per pass, two threads")
         axes.grid(True, which="both", alpha=0.3)
