@@ -382,8 +382,8 @@ def choose_decoder(
     """Choose the decoder by counts of a yardstick on the same units, one for each decoder.
 
     The default decoder is kept unless the other is better by more than one standard error. A `span_bonus`, if there
-    are counts with one, was not chosen by these data but follows from F1, so that it only must not be worse. A
-    yardstick that looks at probabilities cannot tell decoders apart: counts are those of `Yardstick.of_labels`.
+    are counts with one, was not chosen by these data but follows from F1, so that it only must not be worse by as much.
+    A yardstick that looks at probabilities cannot tell decoders apart: counts are those of `Yardstick.of_labels`.
     """
     usual, whole = default_decoder(yardstick), None
     if sequences is not None:
@@ -391,7 +391,7 @@ def choose_decoder(
     values = {name: yardstick.value(own) for name, own in counts.items()}
     gains = {name: yardstick.difference(own, counts[usual]) for name, own in counts.items() if name != usual}
     better = [
-        name for name, (gain, error) in gains.items() if round(gain - (0 if name == BONUS else error), DIGITS) > 0
+        name for name, (gain, error) in gains.items() if round(gain + (error if name == BONUS else -error), DIGITS) > 0
     ]
     best = max(better if decisive or usual == VITERBI else [], key=lambda name: values[name], default=usual)
     difference, error = yardstick.difference(counts[POSTERIOR if best == VITERBI else best], counts[VITERBI])
