@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # `make test` leaves out what is marked so, where anything is.
 EVERYDAY = ("-m", "not slow") if '"slow: ' in (ROOT / "pyproject.toml").read_text(encoding="utf-8") else ()
 NOT_COPIED = (".git", ".venv", "demo", "dist", "__pycache__", ".pytest_cache", ".ruff_cache", "debug", "sanitize")
-COMPILED = (".pyx", ".c")
+COMPILED = (".pyx", ".c", ".h")
 
 
 @dataclass(frozen=True)
@@ -317,8 +317,9 @@ class Scratch:
         text = path.read_text(encoding="utf-8")
         assert text.count(bug.old) == 1, f"{bug.path}: '{bug.old}' stands there {text.count(bug.old)} times"
         compiled = path.suffix in COMPILED
-        module = self.root / "src/kcrf_core/runtime/_runtime" if path.suffix == ".c" else path
-        built = module.parent.glob(f"{module.stem}.*.so") if compiled else ()
+        # A header is in more than one module.
+        module = {".c": "_runtime", ".h": "*", ".pyx": path.stem}.get(path.suffix)
+        built = (self.root / "src").rglob(f"{module}.*.so") if compiled else ()
         libraries = [(each, each.read_bytes()) for each in built]
         path.write_text(text.replace(bug.old, bug.new), encoding="utf-8")
         try:
