@@ -289,7 +289,8 @@ class Scratch:
     def __init__(self, folder: Path):
         self.root = folder / "kcrf"
         shutil.copytree(ROOT, self.root, ignore=shutil.ignore_patterns(*NOT_COPIED), symlinks=True)
-        self.environment = {**os.environ, "PYTHONPATH": str(self.root / "src")}
+        # A bug of as many characters as what it replaces, within a second, would stay in bytecode.
+        self.environment = {**os.environ, "PYTHONPATH": str(self.root / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess:
         return subprocess.run(
