@@ -26,7 +26,7 @@ from kcrf_core.maps import (
     sparse_block,
 )
 from kcrf_core.objective import Engine, LocalExecutor, Objective, ObjectiveTerm
-from kcrf_core.objective.solvers import SOLVERS, Run
+from kcrf_core.objective.solvers import SOLVERS, Run, proximal
 from problems import on_threads
 
 KERNEL = PolynomialKernel(2, 1.0, 1.0, 1.0)
@@ -268,6 +268,29 @@ def test_fits_end_at_the_same_bits(name, rng, workers, monkeypatch):
     whole, composed = both("sparse" if name == "proximal" else "pivots", rng, workers, monkeypatch)
     found = [SOLVERS[name](each, each.vectors.zeros(), Run(1e-3, 60)) for each in (whole, composed)]
     same(*[(each.theta, each.value, each.lower, each.passes) for each in found])
+
+
+def test_steps_with_the_working_set_alone_end_at_the_same_bits(rng, workers, monkeypatch):
+    monkeypatch.setattr(proximal, "FIRST_RENEWAL", 2)
+    monkeypatch.setattr(proximal, "SMALL", 1.0)
+    whole, composed = both("sparse", rng, workers, monkeypatch)
+    found = [SOLVERS["proximal"](each, each.vectors.zeros(), Run(1e-3, 60)) for each in (whole, composed)]
+    same(*[(each.theta, each.value, each.lower, each.passes) for each in found])
+
+
+@pytest.mark.parametrize("kind", ["sparse", "merged", "kept", "edge-x", "second order"])
+def test_p_of_some_parameters_is_that_of_all_with_zeros_elsewhere(kind, rng, workers, monkeypatch):
+    whole, composed = both(kind, rng, workers, monkeypatch, np.float64)
+    chosen, whole_theta = np.flatnonzero(rng.random(whole.size) < 0.2), np.zeros(whole.size)
+    parts = [each.with_parameters(chosen) for each in (whole, composed)]
+    for part, places in parts:
+        assert np.isin(chosen, places).all() and part.size == len(places) < whole.size
+        theta = np.random.default_rng(1).normal(size=part.size)
+        whole_theta[places] = theta
+        found, expected = part.evaluate(theta), whole.evaluate(whole_theta)
+        np.testing.assert_allclose(found.value, expected.value, rtol=1e-12)
+        np.testing.assert_allclose(found.gradient, expected.gradient[places], atol=1e-9)
+    same(*[(part.evaluate(theta).value, part.evaluate(theta).gradient, places) for part, places in parts])
 
 
 @pytest.mark.slow

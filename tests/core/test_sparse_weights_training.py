@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -20,7 +21,7 @@ from kcrf_core.kernels import PolynomialKernel
 from kcrf_core.maps import ExplicitMap, KeptPlaces, RepeatedMap, SparseWeights
 from kcrf_core.model import Model
 from kcrf_core.objective import HessianBlocks, Mixture, Objective, ObjectiveTerm, SparseDual
-from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, proximal
+from kcrf_core.objective.solvers import CERTIFIED, PASSES, SOLVERS, Run, proximal
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train
 from problems import on_threads, random_inputs, random_offsets
@@ -118,6 +119,53 @@ def test_looks_at_the_curvature_on_the_way_lead_to_the_same_optimum(rng, workers
     found = SOLVERS["auto"](objective, np.zeros(objective.size), Run(1e-6, 20_000))
     assert found.reason == CERTIFIED and len(looks) >= 3 and (looks[0] != looks[1]).any()
     np.testing.assert_allclose(found.value, by_halves(objective).fun, rtol=1e-6)
+
+
+@pytest.fixture
+def mostly_alone(monkeypatch):
+    """Steps with the working set alone from the first one on, however large it is."""
+    monkeypatch.setattr(proximal, "FIRST_RENEWAL", 1)
+    monkeypatch.setattr(proximal, "SMALL", 1.0)
+    monkeypatch.setattr(proximal, "STEPS_ALONE", 4)
+
+
+@pytest.mark.parametrize("sigma2", [(5.0, 2.0), (np.inf, 1.0)])
+def test_steps_with_the_working_set_alone_lead_to_the_same_optimum(rng, workers, monkeypatch, mostly_alone, sigma2):
+    objective = sparse_objective(rng, workers, 3, sigma2)
+    sizes, evaluate = [], Run.evaluate_part
+    watched = lambda run, part, *own: sizes.append(part.size) or evaluate(run, part, *own)  # noqa: E731
+    monkeypatch.setattr(Run, "evaluate_part", watched)
+    found = SOLVERS["auto"](objective, np.zeros(objective.size), Run(1e-6, 20_000))
+    assert found.reason == CERTIFIED and len(sizes) > 6 and min(sizes) < objective.size
+    np.testing.assert_allclose(found.value, by_halves(objective).fun, rtol=1e-6)
+
+
+def test_a_run_that_ends_between_passes_over_all_parameters_keeps_its_last_step(rng, workers, mostly_alone):
+    objective, seen = sparse_objective(rng, workers), []
+    for passes in range(3, 12):
+        seen.clear()
+        run = Run(1e-9, passes, lambda progress: seen.append(progress.value))
+        found = SOLVERS["auto"](objective, np.zeros(objective.size), run)
+        assert found.reason == PASSES and len(seen) >= passes
+        np.testing.assert_allclose(found.value, min(seen), rtol=1e-12)
+
+
+def test_a_step_whose_gain_rounding_hides_is_taken_by_the_slope(rng, workers):
+    """P is made to rise a little from pass to pass; in double precision this would end the steps."""
+    objective = sparse_objective(rng, workers, dtype=np.float32)
+    theta, run = np.zeros(objective.size), Run(1e-9, 100)
+    model, now = proximal.QuadraticModel(objective, theta), objective.evaluate(theta)
+    for _ in range(8):
+        theta, now = proximal.step(objective, theta, now, model, run, objective.evaluate)
+    before = objective.gradient_length(theta, now)
+
+    def rising(share):
+        return lambda theta: replace(objective.evaluate(theta), value=now.value * (1 + share))
+
+    for _ in range(8):
+        theta, now = proximal.step(objective, theta, now, model, run, rising(5e-7))
+    assert objective.gradient_length(theta, now) < before / 3
+    assert proximal.step(objective, theta, now, model, run, rising(2e-6)) is None
 
 
 @pytest.mark.parametrize("repetitions", [1, pytest.param(5, marks=pytest.mark.slow)])

@@ -56,6 +56,7 @@ def minimum(B, theta, slope, thresholds):
 
 @pytest.fixture
 def few_slots(monkeypatch):
+    monkeypatch.setattr(module, "MANY_PAIRS", SLOTS)
     monkeypatch.setattr(module, "MOST_PAIRS", SLOTS)
     monkeypatch.setattr(module, "ENOUGH", 1e-15)
     monkeypatch.setattr(module, "SLICE", 7)  # several slices

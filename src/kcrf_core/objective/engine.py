@@ -24,7 +24,7 @@ from ..system import Workers
 from .executors import Deal, Executor, Handle, InMemory, Method, Result
 from .inverse_powers import inverse_power
 from .partition import Parameters, Partition, PartitionBlocks, TermPlace
-from .sources import partition_sources
+from .sources import partition_sources, placed
 from .terms import DistantRows, ObjectiveTerm, Predictions, block_slices, cliques_by_kind, shared_edges
 from .vectors import HostVectors, Vector, Vectors
 
@@ -238,6 +238,24 @@ class Engine:
     def narrowed(self, sizes: dict[int, int]) -> Engine:
         """Return the engine of the same problem on the first m columns of some terms' nested maps."""
         return self._remade(Partition.narrowed, sizes, sizes, self.dtype)
+
+    def with_parameters(self, numbers: Mapping[int, np.ndarray]) -> Engine:
+        """Return the engine of the same problem with some parameters of some terms alone, by number, ascending."""
+        terms, kept = list(self.terms), dict(numbers)
+        for j, chosen in numbers.items():
+            if (before := terms[j].places) is not None:
+                kept[j] = before.kept[chosen]
+            terms[j] = terms[j].with_kept(kept[j])
+        if self._places is None:
+            return Engine.of(self.handles[0].with_parameters(kept, None))
+        arguments, places = [], []
+        for of_partition in self._places:
+            rows, own = zip(*map(placed, terms, [place.columns for place in of_partition]), strict=True)
+            arguments.append(({j: rows[j] for j in numbers}, own))
+            places.append(own)
+        handles = self.executor.derive(self.handles, Partition.with_parameters, arguments)
+        about = HostVectors(block_slices(terms), self.workers), self.workers, self.dtype, self.forbidden
+        return Engine(self.problem, terms, self.executor, handles, places, *about)
 
     def _remade(self, method: Method[Partition], given: Any, sizes: dict[int, int], dtype: np.dtype) -> Engine:
         """Return the engine of partitions that a method makes of these, with so many columns of some nested maps."""

@@ -111,6 +111,23 @@ class Objective:
         """Return sigma^2 of some parameters."""
         return self.sigma2[np.searchsorted([own.stop for own in self.blocks], places, side="right")]
 
+    def with_parameters(self, places: np.ndarray) -> tuple[Objective, np.ndarray]:
+        """Return P of some parameters alone, the others being zero, and the places of all that it has.
+
+        These are the given ones, which ascend, and all of terms over labels alone and of pivots. For threads.
+        """
+        ends = np.searchsorted(places, [[part.start, part.stop] for part in self.blocks])
+        own = [places[first:last] for first, last in ends]
+        numbers = {}
+        for j, (part, term) in enumerate(zip(self.blocks, self.terms, strict=True)):
+            if term.clique.mapped and not term.nested:
+                numbers[j] = own[j] - part.start
+            else:
+                own[j] = np.arange(part.start, part.stop)
+        places = np.concatenate(own)
+        thresholds = None if self.thresholds is None else self.vectors.values_at(self.thresholds, places)
+        return Objective(self.engine.with_parameters(numbers), self.sigma2, thresholds), places
+
     def in_double(self, held: bool = False) -> Objective:
         """Return P in double precision; itself where it is.
 

@@ -16,7 +16,7 @@ Cliques whose p_t is up to `negligible` from 0 or 1 are left out where that pays
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import islice, pairwise
@@ -240,6 +240,13 @@ class Partition:
             for j, term in enumerate(self.terms)
         ]
         return self._remade(terms, self.dtype)
+
+    def with_parameters(self, kept: Mapping[int, np.ndarray], places: Sequence[TermPlace] | None) -> Partition:
+        """Return the partition with parameters of some terms at some places of W alone."""
+        terms = [term.with_kept(kept[j]) if j in kept else term for j, term in enumerate(self.terms)]
+        part = Partition(self.problem, terms, self.workers, self.dtype, self.forbidden, places)
+        part.host.buffers = self.host.buffers  # errors of positions are as large
+        return part
 
     def extent(self, term: int, scale: np.ndarray) -> Extent:
         """Return the largest values of a term's rows, multiplied by factors of its columns if given."""

@@ -66,7 +66,7 @@ class PartitionSource:
         for clique, source, kept in zip(self.cliques, self.rows, self.kept, strict=True):
             term = ObjectiveTerm(clique, map=None if source is None else source.load(workers))
             term = term.for_labels(self.problem.label_count)
-            terms.append(term if kept is None else replace(term, places=KeptPlaces(kept, term.rows, term.columns)))
+            terms.append(term if kept is None else term.with_kept(kept))
         return Partition(self.problem, terms, workers, self.dtype, self.forbidden, self.places)
 
 
@@ -82,16 +82,18 @@ def partition_sources(
     cliques, maps, parts = tuple(term.clique for term in terms), [_sources_of(term, partitions) for term in terms], []
     for number in range(len(partitions)):
         rows = tuple(None if sources is None else sources[number] for sources in maps)
-        kept, places = [], []
-        for term, source in zip(terms, rows, strict=True):
-            columns = None if source is None else source.columns
-            in_rows, numbers = (None, None) if term.places is None else _kept_in(term.places, columns)
-            kept.append(in_rows)
-            places.append(TermPlace(term.rows, term.rows if term.places is None else term.size, columns, numbers))
+        columns = [None if source is None else source.columns for source in rows]
+        kept, places = zip(*map(placed, terms, columns), strict=True)
         name = f"shard {number + 1} of {len(partitions)}" if names is None else names[number]
-        about = tuple(kept), tuple(places), np.dtype(dtype), forbidden
+        about = kept, places, np.dtype(dtype), forbidden
         parts.append(PartitionSource(name, problem.partition(number), cliques, rows, *about))
     return parts
+
+
+def placed(term: ObjectiveTerm, columns: np.ndarray | None) -> tuple[np.ndarray | None, TermPlace]:
+    """Return a term's places in W of a partition that has these columns of its map (None: all), and where they are."""
+    in_rows, numbers = (None, None) if term.places is None else _kept_in(term.places, columns)
+    return in_rows, TermPlace(term.rows, term.rows if term.places is None else term.size, columns, numbers)
 
 
 def _kept_in(places: KeptPlaces, columns: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -120,6 +120,10 @@ class ObjectiveTerm:
         """Return values of the rows of W [D] for each parameter, [size]."""
         return np.repeat(values, self.columns) if self.places is None else values[self.places.kept // self.columns]
 
+    def with_kept(self, kept: np.ndarray) -> ObjectiveTerm:
+        """Return the term with parameters at these places of W alone."""
+        return replace(self, places=KeptPlaces(kept, self.rows, self.columns))
+
     def thresholds(self) -> np.ndarray:
         """Return the thresholds of all parameters, [size]."""
         if isinstance(self.threshold, np.ndarray):

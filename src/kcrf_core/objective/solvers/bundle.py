@@ -67,6 +67,11 @@ class NonzeroParameters:
         return self.vectors.from_array(out)
 
 
+def whole(theta: Vector | NonzeroParameters | None) -> Vector | None:
+    """Return parameters as a vector of all."""
+    return theta.whole() if isinstance(theta, NonzeroParameters) else theta
+
+
 @dataclass(frozen=True)
 class BundlePart:
     """A point, and its share in a combination."""
@@ -77,7 +82,7 @@ class BundlePart:
 
     @property
     def theta(self) -> Vector:
-        return self.kept.whole() if isinstance(self.kept, NonzeroParameters) else self.kept
+        return whole(self.kept)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from .. import Objective, Point, Vector
-from .bundle import Bound, Bundle, BundlePart, Combination
+from .bundle import Bound, Bundle, BundlePart, Combination, NonzeroParameters, whole
 from .stopping import Tolerance, relative_gap
 
 # With an L1 penalty and an infinite sigma2 entropies of mixtures are worked out once the gap without them is so many
@@ -29,8 +29,12 @@ class BestPoint:
     """The parameters where P is the smallest so far."""
 
     value: float
-    theta: Vector
-    point: Point | None  # None where a pass over a part of the columns found them
+    kept: Vector | NonzeroParameters
+    point: Point | None  # None where a pass over a part of the parameters found them
+
+    @property
+    def theta(self) -> Vector:
+        return whole(self.kept)
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class FitCertificate:
         """Return the relative gap of the best point, as the evaluations say."""
         return relative_gap(self.best.value, self.lower)
 
-    def keep(self, value: float, theta: Vector, point: Point | None) -> bool:
+    def keep(self, value: float, theta: Vector | NonzeroParameters, point: Point | None) -> bool:
         """Take up a value of P at theta; return True if it is the smallest so far."""
         if self._best is None or value < self._best.value:
             self._best = BestPoint(value, theta, point)
@@ -98,7 +102,7 @@ class FitCertificate:
     def prove(self, objective: Objective, evaluate_all: EvaluateAll) -> Proof:
         """Evaluate the best point in double precision, and prove a lower bound."""
         exact, theta = objective.in_double(), objective.vectors.cast(self.best.theta, np.float64)
-        self._best = best = replace(self.best, theta=theta)
+        self._best = best = replace(self.best, kept=theta)
         if exact is objective and best.point is not None:
             point, bound = best.point, -np.inf if self._bound is None else self._bound.proven(exact)
         else:
@@ -112,7 +116,7 @@ class FitCertificate:
         best = self.best
         parts = [] if self._bound is None or not exact.convex else self._bound.parts
         share = math.fsum(part.share for part in parts if part.value == best.value)
-        needed = [BundlePart(best.theta, share, best.value), *(part for part in parts if part.value != best.value)]
+        needed = [BundlePart(best.kept, share, best.value), *(part for part in parts if part.value != best.value)]
         combination = Combination(exact)
         points: list[Point] = []
         nested = any(term.nested for term in exact.terms)  # then there is one pass for all

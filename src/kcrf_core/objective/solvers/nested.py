@@ -34,7 +34,9 @@ def _begin_on_part(objective: Objective, run: Run) -> tuple[Vector, lbfgs.Memory
         return vectors.zeros(), lbfgs.memory_for(objective)
 
     def evaluate(point: Vector) -> Point:
-        return run.evaluate_part(part, point, objective, vectors.widened(point, part.vectors))
+        return run.evaluate_part(
+            part, point, part.pass_size / objective.pass_size, vectors.widened(point, part.vectors)
+        )
 
     theta, memory = part.vectors.zeros(), lbfgs.memory_for(part)
     now, metric = evaluate(theta), InitialInverse(part, run, objective).at(theta)

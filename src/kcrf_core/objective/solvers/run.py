@@ -16,13 +16,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..._lazy import cached_property
 from ...errors import NumericError
 from .. import HessianBlocks, Objective, Point, Vector
+from .bundle import NonzeroParameters, whole
 from .certificate import FitCertificate, Proof
 from .stopping import CERTIFIED, INTERRUPTED, PASSES, PRECISION, STATIONARY, SolverResult, Tolerance, relative_gap
 
-# A proof that fails by less than this part of the tolerance is tried again a little later, so often.
-NEARLY, MOST_ATTEMPTS = 0.5, 3
+# A proof that fails by less than this part of the tolerance is tried again a little later, so often, once the gap is
+# smaller by what was missing times this margin.
+NEARLY, MOST_ATTEMPTS, MARGIN = 0.5, 3, 1.25
 
 # Cliques whose label is that nearly deterministic are left out of blocks.
 NEGLIGIBLE = 1e-3
@@ -38,10 +41,14 @@ class Progress:
     lower: float  # the best lower bound so far
     products: int
     work: float
-    theta: Vector | None = None  # where P is the smallest so far, and None elsewhere
-    gradient: Vector | None = None  # of P there, without an L1 penalty
+    kept: Vector | NonzeroParameters | None = None  # parameters where P is the smallest so far, and None elsewhere
+    gradient: Vector | None = None  # of P there, for the parameters of the pass, without an L1 penalty
     tolerance: float = 0.0  # the gap at which the run is to end
     proof: bool = False  # an earlier point, evaluated again in double precision
+
+    @cached_property
+    def theta(self) -> Vector | None:
+        return whole(self.kept)
 
 
 class Stop(Exception):
@@ -117,12 +124,15 @@ class Run:
         self._check_budget()
         return point
 
-    def evaluate_part(self, part: Objective, theta: Vector, objective: Objective, widened: Vector) -> Point:
-        """Evaluate P on fewer columns of the maps: it is P at `widened`, but the bound holds for these columns only."""
+    def evaluate_part(self, part: Objective, theta: Vector, share: float, widened: Vector | NonzeroParameters) -> Point:
+        """Evaluate P of some parameters, in a share of a pass.
+
+        It is P at `widened`, with all of them, but the bound holds for these alone.
+        """
         self.passes += 1
-        self.work += part.pass_size / objective.pass_size
+        self.work += share
         point = part.evaluate(theta)
-        self._keep(point.value, widened, None)
+        self._keep(point.value, widened, None, point.gradient)
         self._check_budget()
         return point
 
@@ -194,7 +204,7 @@ class Run:
         self._attempts += 1
         if missing >= NEARLY or self._attempts > MOST_ATTEMPTS:
             raise Stop(PRECISION, proof)
-        self._strictness = min(1 - 2 * missing, 0.95 * self._strictness)
+        self._strictness = min(1 - MARGIN * missing, 0.95 * self._strictness)
 
     def _aim(self) -> float:
         return self.tolerance.relative(self._certificate.lower)
@@ -209,7 +219,7 @@ class Run:
             return point
         if objective.convex:
             self.work += self._certificate.add_bounds(objective, theta, point, self.tolerance)
-        self._keep(point.value, theta, point)
+        self._keep(point.value, theta, point, point.gradient)
         return point
 
     def _evaluate_all(self, objective: Objective, thetas: Sequence[Vector]) -> Iterator[Point]:
@@ -220,15 +230,19 @@ class Run:
             self._report(point.value, proof=True)
             yield point
 
-    def _keep(self, value: float, theta: Vector, point: Point | None) -> None:
+    def _keep(self, value: float, theta: Vector | NonzeroParameters, point: Point | None, gradient: Vector) -> None:
         """Take up a value of P at theta, and report it."""
         if self._certificate.keep(value, theta, point):
-            self._report(value, theta, point and point.gradient)
+            self._report(value, theta, gradient)
         else:
             self._report(value)
 
     def _report(
-        self, value: float, theta: Vector | None = None, gradient: Vector | None = None, proof: bool = False
+        self,
+        value: float,
+        theta: Vector | NonzeroParameters | None = None,
+        gradient: Vector | None = None,
+        proof: bool = False,
     ) -> None:
         if self.observe is not None:
             state = value, self._certificate.gap(), self._certificate.lower, self.products, self.work

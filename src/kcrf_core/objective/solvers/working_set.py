@@ -22,12 +22,13 @@ from typing import TypeVar
 
 import numpy as np
 
-from ...system import Workers, ranges
+from ...system import Workers, linear_algebra, ranges
 
 T = TypeVar("T")
 
-# Pairs that are kept: as many as this number of values allows, between these limits.
-FEWEST_PAIRS, MOST_PAIRS, PAIR_VALUES = 10, 40, 1 << 22
+# Pairs that are kept: as many as this number of values allows, between these limits; more where those are few values.
+FEWEST_PAIRS, MANY_PAIRS, PAIR_VALUES = 10, 40, 1 << 22
+MOST_PAIRS, FEW_VALUES = 100, 1 << 20
 # Parameters that a thread goes through at once, and the most tasks of this kind.
 SLICE, SLICES = 1 << 11, 64
 # Newton's steps, at most, and when to stop: where one gained no more than this part of what all did.
@@ -49,7 +50,8 @@ def _slices(size: int) -> list[slice]:
 
 def _most_pairs(size: int) -> int:
     """Return how many pairs are kept of so many parameters."""
-    return int(np.clip(PAIR_VALUES // max(size, 1), FEWEST_PAIRS, MOST_PAIRS))
+    many = np.clip(PAIR_VALUES // max(size, 1), FEWEST_PAIRS, MANY_PAIRS)
+    return int(max(many, min(FEW_VALUES // max(size, 1), MOST_PAIRS)))
 
 
 class WorkingSet:
@@ -185,6 +187,7 @@ class WorkingSet:
         k, rows = self.pairs, self.rows
         factors = np.repeat([length, 1.0], k)  # W is the columns of the pairs times these
         inverse = self._inverse_middle(length)
+        factorised = linear_algebra.lu_factor(inverse) if k else None
         start, slope, thresholds = theta * self._root, slope / self._root, thresholds / self._root
         shares, best = np.zeros(2 * k), (np.inf, np.zeros(2 * k), theta, 0.0)
         point = np.empty(len(self))
@@ -204,7 +207,8 @@ class WorkingSet:
 
             along, square, penalty, *products = sum(self._over_slices(work), np.zeros(3 + rows.shape[1]))
             met = factors * np.array(products)[columns]
-            value = along + penalty + length / 2 * square - (met @ np.linalg.solve(inverse, met) / 2 if k else 0.0)
+            bent = met @ linear_algebra.lu_solve(factorised, met) if k else 0.0
+            value = along + penalty + length / 2 * square - bent / 2
             gain = best[0] - value
             if gain > 0:
                 best = value, shares, point / self._root, along + penalty
