@@ -82,7 +82,8 @@ def partition_sources(
     cliques, maps, parts = tuple(term.clique for term in terms), [_sources_of(term, partitions) for term in terms], []
     for number in range(len(partitions)):
         rows = tuple(None if sources is None else sources[number] for sources in maps)
-        found = [placed(term, source and source.columns) for term, source in zip(terms, rows, strict=True)]
+        columns = [None if source is None else source.columns for source in rows]
+        found = list(map(placed, terms, columns))
         kept, places = tuple(in_rows for in_rows, _ in found), tuple(place for _, place in found)
         name = f"shard {number + 1} of {len(partitions)}" if names is None else names[number]
         about = kept, places, np.dtype(dtype), forbidden
