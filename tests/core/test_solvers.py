@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from kcrf_core.objective.solvers import (
     nested,
 )
 from kcrf_core.objective.solvers.bundle import POINTS, Bundle, best_combination
+from kcrf_core.objective.solvers.certificate import Proof
 from kcrf_core.objective.solvers.initial_inverse import (
     EDGES_BESIDE_MATRIX,
     LEAST_SHARE,
@@ -375,3 +377,12 @@ def test_a_gap_in_nats_is_enough_where_it_is_more_than_a_share(rng, workers):
     away = loose.theta + 0.1 * rng.normal(size=objective.size)
     assert moved(loose, objective, away, Tolerance(1e-6, 1e6), PRUNED).reason == CERTIFIED
     assert moved(loose, objective, away, Tolerance(1e-6), PRUNED).reason == PRUNED
+
+
+def test_a_proof_that_nearly_fails_is_tried_again_soon():
+    """Passes say 0.0009 and double precision 0.0013: with what was missing, and a little more, it should do."""
+    run = Run(1e-3, 100)
+    proof = Proof(SimpleNamespace(value=1001.3), 1000.0, 0.0)
+    run._certificate = SimpleNamespace(gap=lambda: 9e-4, lower=1000.0, prove=lambda *_: proof)
+    run._confirm(SimpleNamespace(dtype=np.dtype(np.float32)))
+    assert 0.4 < run._strictness < 0.6
