@@ -36,7 +36,7 @@ MOST_STEPS, ENOUGH = 20, 1e-2
 # Parameters that are zero and within their threshold leave once they are this part of the working set.
 STALE_SHARE = 0.1
 # Room for parameters that join, as a part of the working set.
-SPARE = 1 / 8
+SPARE = 1 / 16
 
 
 def soft(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
