@@ -27,7 +27,7 @@ from kcrf_core.objective.solvers import (
     nested,
 )
 from kcrf_core.objective.solvers.bundle import POINTS, Bundle, best_combination
-from kcrf_core.objective.solvers.certificate import Proof
+from kcrf_core.objective.solvers.certificate import FitCertificate, Proof
 from kcrf_core.objective.solvers.initial_inverse import (
     EDGES_BESIDE_MATRIX,
     LEAST_SHARE,
@@ -39,6 +39,7 @@ from kcrf_core.objective.solvers.initial_inverse import (
     Preconditioner,
 )
 from kcrf_core.objective.solvers.metric import BlockMetric, leading_columns
+from kcrf_core.objective.solvers.run import Stop
 from problems import on_threads, random_inputs, random_offsets
 
 
@@ -379,10 +380,21 @@ def test_a_gap_in_nats_is_enough_where_it_is_more_than_a_share(rng, workers):
     assert moved(loose, objective, away, Tolerance(1e-6), PRUNED).reason == PRUNED
 
 
-def test_a_proof_that_nearly_fails_is_tried_again_soon():
+def test_a_proof_that_nearly_fails_is_tried_again_soon(rng, workers, monkeypatch):
     """Passes say 0.0009 and double precision 0.0013: with what was missing, and a little more, it should do."""
-    run = Run(1e-3, 100)
-    proof = Proof(SimpleNamespace(value=1001.3), 1000.0, 0.0)
-    run._certificate = SimpleNamespace(gap=lambda: 9e-4, lower=1000.0, prove=lambda *_: proof)
-    run._confirm(SimpleNamespace(dtype=np.dtype(np.float32)))
-    assert 0.4 < run._strictness < 0.6
+    problem = Problem(rng.integers(0, 2, 10).astype(np.int32), np.array([0, 10]), np.ones(1), 2)
+    feature_map = ExplicitMap.of(random_inputs(rng, 10, 1, 1), np.float32)
+    objective = on_threads(problem, [ObjectiveTerm(NODE, 1.0, feature_map)], workers, np.float32)
+    run, gaps, proofs = Run(1e-3, 100), [], []
+    monkeypatch.setattr(FitCertificate, "gap", lambda self: gaps[-1])
+
+    def prove(*_):
+        proofs.append(gaps[-1])
+        return Proof(SimpleNamespace(value=1000 * (1 + gaps[-1] + 0.0004)), 1000.0, 0.0)
+
+    monkeypatch.setattr(FitCertificate, "prove", prove)
+    with pytest.raises(Stop):
+        for gap in (0.0011, 0.0009, 0.0007, 0.00055, 0.00045):
+            gaps.append(gap)
+            run.evaluate(objective, objective.vectors.zeros())
+    assert proofs == [0.0009, 0.00045]
