@@ -273,12 +273,16 @@ def test_fits_end_at_the_same_bits(name, rng, workers, monkeypatch):
 def test_steps_with_the_working_set_alone_end_at_the_same_bits(rng, workers, monkeypatch):
     monkeypatch.setattr(proximal, "FIRST_RENEWAL", 2)
     monkeypatch.setattr(proximal, "SMALL", 1.0)
+    led, alone = [], proximal.steps_alone
+    monkeypatch.setattr(proximal, "steps_alone", lambda *given: led.append(alone(*given)) or led[-1])
     whole, composed = both("sparse", rng, workers, monkeypatch)
     found = [SOLVERS["proximal"](each, each.vectors.zeros(), Run(1e-3, 60)) for each in (whole, composed)]
     same(*[(each.theta, each.value, each.lower, each.passes) for each in found])
+    assert len(led) >= 2
+    same(led[: len(led) // 2], led[len(led) // 2 :])
 
 
-@pytest.mark.parametrize("kind", ["sparse", "merged", "kept", "edge-x", "second order"])
+@pytest.mark.parametrize("kind", ["sparse", "merged", "kept", "edge-x", "edge2"])
 def test_p_of_some_parameters_is_that_of_all_with_zeros_elsewhere(kind, rng, workers, monkeypatch):
     whole, composed = both(kind, rng, workers, monkeypatch, np.float64)
     chosen, whole_theta = np.flatnonzero(rng.random(whole.size) < 0.2), np.zeros(whole.size)
