@@ -21,3 +21,7 @@ def transposed(
 def seen_places(
     indptr: ndarray, indices: ndarray, values: ndarray, ends: ndarray, columns: ndarray, width: int, found: ndarray
 ) -> int: ...
+def add_label_sums(
+    indptr: ndarray, indices: ndarray, values: ndarray, ends: ndarray, columns: ndarray, numbers: ndarray,
+    factors: ndarray, labels: ndarray, out: ndarray,
+) -> None: ...  # fmt: skip

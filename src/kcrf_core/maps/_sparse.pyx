@@ -193,3 +193,39 @@ def seen_places(
                         count += 1
     free(last)
     return count
+
+
+def add_label_sums(
+    const int64[::1] indptr,           # [T+1] of the rows of one sequence
+    const int[::1] indices,            # [nnz]
+    const double[::1] values,          # [nnz], or [0] for all ones
+    const int64[::1] ends,             # [D+1] where the parameters of each feature begin and end
+    const int[::1] columns,            # [K] of parameters, below C
+    const int[::1] numbers,            # [K] where the sum of each goes in `out`; -1: nowhere
+    const double[:, ::1] factors,      # [Y, C] of each label in each column: C is Y, or 1
+    const int[:, ::1] labels,          # [S, T]
+    float[:, ::1] out,                 # [S, d] added to
+):
+    """Add for each parameter the values of its feature at the positions that have its label, in each labelling."""
+    cdef Py_ssize_t Y = factors.shape[0], C = factors.shape[1], t, s, y
+    cdef int64 i, k, row
+    cdef double value
+    cdef int place
+    cdef int[::1] places = np.full(Y, -1, dtype=np.int32)  # of each label's parameter of one feature
+    with nogil:
+        for t in range(labels.shape[1]):
+            for i in range(indptr[t], indptr[t + 1]):
+                row = indices[i]
+                value = values[i] if values.shape[0] else 1.0
+                for k in range(ends[row], ends[row + 1]):
+                    for y in range(columns[k] if C == Y else 0, columns[k] + 1 if C == Y else Y):
+                        places[y] = numbers[k]
+                if ends[row + 1] > ends[row]:
+                    for s in range(labels.shape[0]):
+                        y = labels[s, t]
+                        place = places[y]
+                        if place >= 0:
+                            out[s, place] += <float>(value * factors[y, y if C == Y else 0])
+                for k in range(ends[row], ends[row + 1]):
+                    for y in range(columns[k] if C == Y else 0, columns[k] + 1 if C == Y else Y):
+                        places[y] = -1

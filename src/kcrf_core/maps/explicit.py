@@ -23,7 +23,7 @@ from .feature_map import Block, FeatureMap
 from .heads import Empty, ExplicitHead, Extent
 from .native import Products
 from .partition_sums import Partitions, summed_by
-from .sparse_weights import KeptWeights, SparseWeights, Weights
+from .sparse_weights import KeptPlaces, KeptWeights, SparseWeights, Weights
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -241,6 +241,18 @@ class ExplicitMap(FeatureMap):
             there = np.unique(columns[self._dense[rows, r] != 0])
             found.append((self.sparse_size + r) * width + there)
         return np.concatenate(found)
+
+    def add_label_sums(
+        self, rows: slice, labels: np.ndarray, places: KeptPlaces, numbers: np.ndarray, factors: np.ndarray, out: np.ndarray
+    ) -> None:
+        """Add the sums of sparse columns over rows with each label of labellings [S, n] to out [S, d] float32.
+
+        `numbers` [K] says where those of kept places go, -1 for nowhere; factors of columns are left out.
+        """
+        indptr = self.rows.indptr[rows.start : rows.stop + 1]
+        columns = (places.kept % places.width).astype(np.int32)
+        about = places.ends, columns, numbers, factors
+        _sparse.add_label_sums(indptr, self.rows.indices, self.rows.values, *about, labels, out)
 
     def narrow(self, columns: np.ndarray) -> ExplicitMap:
         split = np.searchsorted(columns, self.sparse_size)

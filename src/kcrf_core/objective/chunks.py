@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..chains import _samples
 from ..chains import Expected, HalfKnown, Held, MappedClique, Problem, Sums, chain, hold
 from ..system import positions_within, sequence_chunks
 
@@ -130,6 +131,21 @@ class ScoredChunk(Chunk):
         node = chain.marginals(scores, edges, offsets).node
         posterior = chain.posterior_labels(node, scores, edges, offsets)
         return path, posterior, node[np.arange(len(node)), np.maximum(self.labels, 0)]
+
+    def samples(self, sequence: int, number: int, seed: int) -> np.ndarray:
+        """Draw labellings of a sequence from p(y | x), [number, T] int32."""
+        part, edges = slice(*self.offsets[sequence : sequence + 2].tolist()), self.edges
+        scores = np.ascontiguousarray(self.scores[part], dtype=np.float64)
+        labels = np.empty((number, len(scores)), dtype=np.int32)
+        uniform = np.random.default_rng(seed).random(labels.shape)
+        _samples.sample(scores, edges.stacked()[0], edges.start, edges.end, uniform, labels)
+        return labels
+
+    def label_variances(self) -> np.ndarray:
+        """Return the sum of p_t (1 - p_t) of each sequence, [s]."""
+        node = self.marginals().node
+        sums = np.cumsum(np.append(0.0, (node * (1 - node)).sum(axis=1, dtype=np.float64)))
+        return np.diff(sums[self.offsets])
 
     def sequence_logs(self) -> np.ndarray:
         """Return log p(y | x) of each sequence, for the observed labels y, [s]."""

@@ -9,6 +9,7 @@ has the same bits for the same borders of the problem.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
@@ -20,10 +21,10 @@ from .._lazy import cached_property
 from ..chains import Clique, Edges, Problem
 from ..maps import Evaluated, Extent, Head, Partitions, PivotHead, Rounding
 from ..scoring import DECODINGS
-from ..system import Workers
+from ..system import Workers, ranges
 from .executors import Deal, Executor, Handle, InMemory, Method, Result
 from .inverse_powers import inverse_power
-from .partition import Parameters, Partition, PartitionBlocks, TermPlace
+from .partition import COLUMNS_TOGETHER, Parameters, Partition, PartitionBlocks, TermPlace
 from .sources import partition_sources, placed
 from .terms import DistantRows, ObjectiveTerm, Predictions, block_slices, cliques_by_kind, shared_edges
 from .vectors import HostVectors, Vector, Vectors
@@ -223,6 +224,43 @@ class Engine:
         """Return blocks of the Hessian, `diagonals` of small ones, without cliques of `negligible` variance."""
         arguments = [(*points, diagonals, negligible) for points in self._for_partitions(theta)]
         return EngineBlocks(self, self.executor.derive(self.handles, Partition.blocks, arguments), negligible)
+
+    def sampled_hessian(self, theta: Vector, places: np.ndarray, samples: int) -> np.ndarray | None:
+        """Estimate the Hessian of the negative log-likelihood in parameters at these places, [d, d]; None: it cannot.
+
+        It is the covariance of features' sums under the model, here of about so many labellings drawn from it: more of
+        sequences whose labels are uncertain, two or more of each, and of no more sequences than that allows.
+        """
+        if not all(self.executor.ask(self.handles, Partition.draws, self._each())):
+            return None
+        size, S, weights = len(places), len(self.problem.weights), self.problem.position_weights()
+        chosen = np.unique(np.linspace(0, S - 1, min(S, samples)).astype(np.int64))
+        spread = np.sqrt(self._joined(Partition.label_variances, theta)[chosen])
+        each = np.zeros(S, dtype=np.int64)
+        each[chosen] = 2 + (samples * spread / max(spread.sum(), 1e-300)).astype(np.int64)
+        number, scale = np.full(self.vectors.size, -1, dtype=np.int32), np.ones(self.vectors.size)
+        number[places] = np.arange(size, dtype=np.int32)
+        for j, (part, term) in enumerate(zip(self.vectors.blocks, self.terms, strict=True)):
+            if term.clique.mapped and len(factors := self.head(j).scale):
+                scale[part] = term.spread(np.append(factors, np.ones(term.rows - len(factors))))
+        blocks = [number[part] for part in self.vectors.blocks]
+        borders = [0, S] if self._places is None else self.problem.borders.tolist()
+        arguments = []
+        for k, points in enumerate(self._for_partitions(theta)):
+            own = blocks
+            if self._places is not None:
+                own = [b if p.places is None else b[p.places] for b, p in zip(blocks, self._places[k], strict=True)]
+            arguments.append((*points, own, size, each[borders[k] : borders[k + 1]], borders[k]))
+        total = np.zeros((size, size), dtype=np.float32)
+        for answer in self.executor.ask(self.handles, Partition.sampled_hessian, arguments):
+            total += answer
+        drawn = np.repeat(each > 0, np.diff(self.problem.offsets))
+        own = (scale[places] * math.sqrt(weights.sum() / weights[drawn].sum())).astype(np.float32)
+        total *= own[:, None]
+        total *= own
+        for part in ranges(size, COLUMNS_TOGETHER):
+            total[part, part.stop :] = total[part.stop :, part].T
+        return total
 
     def in_double(self, held: bool) -> Engine:
         """Return an engine of the same problem and vectors in double precision, or itself if it has that.

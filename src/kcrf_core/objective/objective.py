@@ -183,6 +183,13 @@ class Objective:
         self.vectors.add_curvature(product, vector, self.sigma2)
         return product
 
+    def sampled_hessian(self, theta: Vector, places: np.ndarray, samples: int) -> np.ndarray | None:
+        """Estimate the Hessian of P in some parameters from labellings drawn at random; None where that cannot be."""
+        found = self.engine.sampled_hessian(theta, places, samples)
+        if found is not None:
+            found[np.diag_indices_from(found)] += 1 / self.variances_at(places)
+        return found
+
     def hessian_blocks(self, theta: Vector, diagonals: bool = False, negligible: float = 0.0) -> HessianBlocks:
         return HessianBlocks(self, self.engine.blocks(theta, diagonals, negligible))
 

@@ -27,6 +27,7 @@ import numpy as np
 
 from ..chains import ABOVE, MATRIX, NODE, Clique, Edges, MappedClique, PartialSum, Potentials, Problem, Sums, chain
 from ..maps import (
+    ExplicitMap,
     Extent,
     FeatureMap,
     KeptWeights,
@@ -45,7 +46,7 @@ from .sums import AnswerBlock, SomeRows
 from .terms import ObjectiveTerm, Predictions, block_slices, cliques_by_kind, shared_edges
 from .vectors import HostVectors, Vector, Vectors
 
-ROWS_AT_ONCE, COLUMNS_AT_ONCE = 2048, 32
+ROWS_AT_ONCE, COLUMNS_AT_ONCE, COLUMNS_TOGETHER = 2048, 32, 256
 
 Result = TypeVar("Result")
 Marginals = dict[MappedClique, np.ndarray]  # of cliques, [N, states]
@@ -247,6 +248,72 @@ class Partition:
         part = Partition(self.problem, terms, self.workers, self.dtype, self.forbidden, places)
         part.host.buffers = self.host.buffers  # errors of positions are as large
         return part
+
+    def draws(self) -> bool:
+        """True if there is a `sampled_hessian`: for kept weights of sparse columns alone, in chains of first order."""
+        maps = (isinstance(own, ExplicitMap) and not own.dense_size for own in self.maps.values())
+        return self._passes is not None and all(maps) and all(self.terms[j].places is not None for j in self.maps)
+
+    def label_variances(self, theta: Parameters) -> np.ndarray:
+        """Return the variance of the labels of each sequence under the model, [S]."""
+        return np.concatenate(list(self.over_chunks(theta, ScoredChunk.label_variances)))
+
+    def sampled_hessian(
+        self, theta: Parameters, numbers: Sequence[np.ndarray], size: int, samples: np.ndarray, first: int
+    ) -> np.ndarray:
+        """Return a covariance of features' sums [size, size], see `Engine.sampled_hessian`.
+
+        It is there left of the diagonal, and in whole blocks on it.
+
+        `numbers` say for each term which of its parameters are meant, `samples` [S] how many labellings are drawn of
+        each sequence, and `first` is the number of the first one in the whole.
+        """
+        Y, begin = self.problem.label_count, self.problem.offsets
+        numbered = Sums(np.arange(Y * Y).reshape(Y, Y), Y * Y + np.arange(Y), Y * Y + Y + np.arange(Y), None)
+        layouts = {j: clique.collect(numbered) for j, clique in self.labelled.items()}
+        factors = {
+            j: np.ascontiguousarray(clique.by_labels(np.eye(self.terms[j].columns), Y).T)
+            for j, clique in self.mapped.items()
+        }
+
+        def drawn(chunk: ScoredChunk) -> tuple[int, list[np.ndarray]]:
+            """Return where a chunk ends, and for each sequence what labellings differ by from their mean."""
+            found = []
+            for k in np.flatnonzero(np.diff(chunk.offsets)).tolist():
+                rows = slice(*(chunk.rows.start + chunk.offsets[k : k + 2]).tolist())
+                number = int(np.searchsorted(begin, rows.stop)) - 1
+                if not samples[number]:
+                    continue
+                labels = chunk.samples(k, int(samples[number]), first + number)
+                sums = np.zeros((len(labels), size), dtype=np.float32)
+                for j, own in self.maps.items():
+                    own.add_label_sums(rows, labels, self.terms[j].places, numbers[j], factors[j], sums)
+                counts = _clique_counts(labels, Y, chunk.cut)
+                for j, layout in layouts.items():
+                    meant = numbers[j] >= 0
+                    sums[:, numbers[j][meant]] += counts[:, layout[meant]]
+                sums -= sums.mean(axis=0)
+                sums *= np.float32(math.sqrt(chunk.weights[k] / (len(sums) - 1)))
+                found.append(sums)
+            return chunk.rows.stop, found
+
+        total, part = np.zeros((2, size, size), dtype=np.float32)
+        waiting: list[np.ndarray] = []
+
+        def multiply(rows: slice) -> None:
+            part[rows, : rows.stop] += stacked[:, rows].T @ stacked[:, : rows.stop]
+
+        for stop, found in self.over_chunks(theta, drawn):
+            waiting += found
+            ends = stop in self.runs.borders
+            if waiting and (ends or sum(map(len, waiting)) >= ROWS_AT_ONCE):
+                stacked = np.concatenate(waiting)
+                waiting.clear()
+                self.workers.run(multiply, ranges(size, COLUMNS_TOGETHER))
+            if ends:
+                total += part
+                part[:] = 0.0
+        return total
 
     def extent(self, term: int, scale: np.ndarray) -> Extent:
         """Return the largest values of a term's rows, multiplied by factors of its columns if given."""
@@ -551,6 +618,15 @@ class PartitionBlocks:
         found = feature_map.adjoint_of_squares(weighted, partition.workers, shape.of_map(out), partition.runs)
         out = out if isinstance(found, KeptWeights) else found.ravel()
         return partition.part_of(term, out, squares=True)
+
+
+def _clique_counts(labels: np.ndarray, Y: int, cut: tuple[bool, bool]) -> np.ndarray:
+    """Count pairs, first and last labels of each labelling [S, T]: [S, Y^2 + 2 Y] in single precision."""
+    width, S = Y * Y + 2 * Y, len(labels)
+    found = [labels[:, :-1] * Y + labels[:, 1:]]
+    found += [Y * Y + Y * end + labels[:, [-end]] for end in (0, 1) if not cut[end]]
+    places = np.hstack(found) + width * np.arange(S, dtype=np.int64)[:, None]
+    return np.bincount(places.ravel(), minlength=S * width).reshape(S, width).astype(np.float32)
 
 
 # Work on one task, or on one chunk and its potentials.

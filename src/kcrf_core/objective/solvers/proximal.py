@@ -22,6 +22,7 @@ from .bundle import NonzeroParameters, kept_dtype
 from .initial_inverse import current_curvature
 from .lbfgs import FIRST_RENEWAL, RENEWAL_GROWTH
 from .run import Run
+from .sampled_model import SampledModel, affordable, sampled_matrix, slope_along
 from .stopping import relative_gap
 from .working_set import WorkingSet
 
@@ -39,6 +40,11 @@ POWER = 0.65
 # fewer where the gap of its own parameters is now so much smaller: that of all may be, too. Passes to a gap of 0.1
 # with 40 and 20 steps: 898 and 947 (a fifth of GROBID's header, c1 0.5).
 STEPS_ALONE, SMALL, SMALLER = 40, 1 / 16, 0.8
+# Steps by a sampled Hessian go on until the gap of members is this part of what it was, then there is another one.
+NEARER = 0.1
+# The matrix goes on with that of the last steps, all they learned included, where no more than this part of its
+# parameters are new.
+MOST_JOINING = 0.1
 # Rounding to single precision changes P by up to this part of it. Where that hides what a step gains, it is taken if P
 # rises at its end by no more than this part of the slope by which it fell at first. Passes to a gap of 0.001 without
 # this and with it: 2,289 and 1,426 (30 documents of header).
@@ -50,6 +56,7 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) ->
     model = QuadraticModel(objective, theta)
     began = run.steps
     look = np.inf if any(term.nested for term in objective.terms) else FIRST_RENEWAL  # of pivots there is no diagonal
+    samples = objective.convex  # True until steps by samples gain nothing
     now = run.evaluate(objective, theta) if now is None else now
     hand_back()  # what was needed to begin
     while True:
@@ -64,41 +71,93 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) ->
         theta, now = reached
         small = taken >= FIRST_RENEWAL and len(model) <= SMALL * objective.size
         if small and now.dual is not None and isinstance(objective.vectors, HostVectors):
-            theta = steps_alone(objective, theta, now, now.dual.constant, model, run)
-            now = run.evaluate(objective, theta)
+            if samples and affordable(objective, len(model), objective.nonzero(theta), run.passes):
+                theta, now, samples = *sampled_steps(objective, theta, now, np.sort(model.columns), run), False
+                model = QuadraticModel(objective, theta)
+                model.look(objective, theta, run)
+            else:
+                theta = steps_alone(objective, theta, now, model, run)
+                now = run.evaluate(objective, theta)
 
 
-def steps_alone(
-    objective: Objective, theta: Vector, now: Point, entropy: float, model: QuadraticModel, run: Run
-) -> Vector:
-    """Take steps with the parameters of the working set alone; return where they lead."""
-    part, places = objective.with_parameters(np.sort(model.columns))
-    own, gradient = (objective.vectors.values_at(vector, places) for vector in (theta, now.gradient))
-    slopes = gradient - own / part.variances_at(np.arange(part.size))
-    found = replace(now, gradient=gradient, dual=part.sparse_dual(entropy, slopes))
-    curvature = model.move(part, np.searchsorted(places, model.columns), model.curvature[places])
+class MembersAlone:
+    """P of the members of a working set alone, at a point."""
 
-    def evaluate(point: Vector) -> Point:
-        return run.evaluate_part(part, point, 1.0, NonzeroParameters(objective.vectors, places, point))
+    def __init__(self, objective: Objective, theta: Vector, now: Point, members: np.ndarray, run: Run):
+        assert now.dual is not None
+        self._whole, self._theta, self._run = objective, theta, run
+        self.part, self.places = objective.with_parameters(np.sort(members))
+        self.theta, gradient = (objective.vectors.values_at(vector, self.places) for vector in (theta, now.gradient))
+        slopes = gradient - self.theta / self.part.variances_at(np.arange(self.part.size))
+        self.now = replace(now, gradient=gradient, dual=self.part.sparse_dual(now.dual.constant, slopes))
+        self.columns = np.searchsorted(self.places, members)
 
-    for _ in range(STEPS_ALONE):
-        reached = step(part, own, found, model, run, evaluate)
+    def _evaluate(self, point: Vector) -> Point:
+        kept = NonzeroParameters(self._whole.vectors, self.places, point)
+        return self._run.evaluate_part(self.part, point, 1.0, kept)
+
+    def step(self, model: QuadraticModel | SampledModel) -> float | None:
+        """Take a step; return the relative gap, of members alone, or None where rounding hides all progress."""
+        reached = step(self.part, self.theta, self.now, model, self._run, self._evaluate)
         if reached is None:
+            return None
+        self.theta, self.now = reached
+        return relative_gap(self.now.value, self.now.lower)
+
+    def whole(self) -> Vector:
+        """Return all parameters, where these are now."""
+        return self._whole.vectors.with_values(self._theta, self.places, self.theta)
+
+
+def steps_alone(objective: Objective, theta: Vector, now: Point, model: QuadraticModel, run: Run) -> Vector:
+    """Take steps with the parameters of the working set alone; return where they lead."""
+    alone = MembersAlone(objective, theta, now, model.columns, run)
+    curvature = model.move(alone.part, alone.columns, model.curvature[alone.places])
+    for _ in range(STEPS_ALONE):
+        gap = alone.step(model)
+        if gap is None:
             break
-        own, found = reached
-        gap = relative_gap(found.value, found.lower)
         if gap < SMALLER * model.gap:
             model.gap = gap
             break
-    model.move(objective, places[model.columns], curvature)
-    return objective.vectors.with_values(theta, places, own)
+    model.move(objective, alone.places[model.columns], curvature)
+    return alone.whole()
+
+
+def sampled_steps(
+    objective: Objective, theta: Vector, now: Point, members: np.ndarray, run: Run
+) -> tuple[Vector, Point]:
+    """Take steps with members alone by a sampled Hessian, until the run stops them or they gain nothing."""
+    model, before = None, members
+    while True:
+        alone = MembersAlone(objective, theta, now, members, run)
+        new = np.ones(len(members), dtype=bool) if model is None else ~np.isin(members, before)
+        if np.count_nonzero(new) > MOST_JOINING * len(members):
+            model, new[:] = None, True
+        matrix = sampled_matrix(alone.part, alone.theta, alone.columns[new])
+        if matrix is None:
+            return theta, now
+        if model is not None:
+            matrix = model.carried(np.searchsorted(before, members[~new]), new, matrix)
+        model, before = SampledModel(alone.part, alone.columns, matrix), members
+        aim = max(run.aim() / 2, NEARER * relative_gap(alone.now.value, alone.now.lower))
+        for taken in range(STEPS_ALONE):
+            gap = alone.step(model)
+            if gap is None or gap <= aim:
+                break
+        if gap is None and not taken:
+            return theta, now
+        theta = alone.whole()
+        now = run.evaluate(objective, theta)
+        assert now.dual is not None
+        members = np.union1d(np.flatnonzero(objective.vectors.to_array(theta)), now.dual.places)
 
 
 def step(
     objective: Objective,
     theta: Vector,
     now: Point,
-    model: QuadraticModel,
+    model: QuadraticModel | SampledModel,
     run: Run,
     evaluate: Callable[[Vector], Point] | None = None,
 ) -> tuple[Vector, Point] | None:
@@ -183,9 +242,7 @@ class QuadraticModel(WorkingSet):
 
     def slope(self, step: np.ndarray, new: Point) -> float:
         """Return the slope of P along a step at the point it leads to."""
-        point = self._start + step
-        signs = np.sign(np.where(point != 0, point, self._start))
-        return float((self._vectors.values_at(new.gradient, self.columns) + self._least * signs) @ step)
+        return slope_along(self._start, step, self._vectors.values_at(new.gradient, self.columns), self._least)
 
     def remember(self, step: np.ndarray, new: Point) -> None:
         """Take up a step to a point; parameters that are zero and want to stay so may leave there."""

@@ -119,7 +119,7 @@ class Run:
         if not objective.convex:
             if np.isfinite(point.value) and self.tolerance.reached(point.value, point.lower):
                 raise Stop(STATIONARY)
-        elif self._certificate.gap() <= self._strictness * self._aim():
+        elif self._certificate.gap() <= self._strictness * self.aim():
             self._confirm(objective)
         self._check_budget()
         return point
@@ -200,13 +200,14 @@ class Run:
             raise Stop(CERTIFIED, proof)
         if objective.dtype == np.float64:
             return  # rounding hides what is missing; the solver goes on while it can
-        missing = (relative_gap(proof.point.value, proof.lower) - self._certificate.gap()) / self._aim()
+        missing = (relative_gap(proof.point.value, proof.lower) - self._certificate.gap()) / self.aim()
         self._attempts += 1
         if missing >= NEARLY or self._attempts > MOST_ATTEMPTS:
             raise Stop(PRECISION, proof)
         self._strictness = min(1 - MARGIN * missing, 0.95 * self._strictness)
 
-    def _aim(self) -> float:
+    def aim(self) -> float:
+        """Return the relative gap that is enough."""
         return self.tolerance.relative(self._certificate.lower)
 
     def _pass(self, objective: Objective, theta: Vector) -> Point:
@@ -246,7 +247,7 @@ class Run:
     ) -> None:
         if self.observe is not None:
             state = value, self._certificate.gap(), self._certificate.lower, self.products, self.work
-            self.observe(Progress(self.passes, *state, theta, gradient, self._aim(), proof))
+            self.observe(Progress(self.passes, *state, theta, gradient, self.aim(), proof))
 
 
 def until_stopped(

@@ -1,0 +1,3 @@
+from numpy import ndarray
+
+def sweep(matrix: ndarray, point: ndarray, slopes: ndarray, thresholds: ndarray, sweeps: int) -> None: ...

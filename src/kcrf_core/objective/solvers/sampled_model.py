@@ -1,0 +1,200 @@
+"""A model of P with a whole matrix, for the few parameters that are left with an L1 penalty.
+
+The Hessian of -log p(y | x) is the covariance of the features' sums under p(y | x), so labellings drawn from that
+estimate it, all correlations along the chain included: with a few for each parameter no curvature is off by a large
+factor, and steps correct the matrix B by BFGS. The model
+
+    <g, d> + d.B d / 2 + sum_j c_j |theta_j + d_j|
+
+has its minimum where the parameters of a set F have signs s, (B d)_F = -(g + c s)_F, and the others are zero. The set is
+found by block pivoting (Portugal, Judice and Vicente 1994): those in F whose sign is wrong leave it, those outside whose
+slope is beyond c join. Sweeps of coordinate descent come first, and again where that goes round in circles.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import NumericError
+from ...system import Workers, in_place, ranges
+from .. import Objective, Point, Vector
+from .._sweeps import sweep
+
+# Labellings that are drawn for each parameter. With d parameters and n labellings curvatures are off by up to
+# (1 - sqrt(d / n))^2 and (1 + sqrt(d / n))^2.
+SAMPLES = 4
+# The minimum of a model goes where its curvatures are too small: they are multiplied by this.
+LONGER = 1.5
+# What is added to the diagonal, as a part of it, so that rounding leaves the matrix positive.
+RIDGE = 1e-3
+# A model takes about this many multiplications for d parameters, n of them not zero, and a pass so many for each
+# position and Y^2 + `PER_POSITION`, in their time.
+PER_CUBE, PER_SOLVED_CUBE, PER_PAIR, PER_POSITION = SAMPLES, 20, 80, 300
+# Values of the matrix, at most: so many times those of a vector like theta, or so many where that is less.
+MOST_VECTORS, FEWEST_VALUES = 6, 1 << 24
+BLOCK = 256
+# Exchanges, at most, and how many may leave no fewer wrong parameters before sweeps of coordinate descent come again.
+# They end with a small part of all parameters wrong.
+MOST_EXCHANGES, PATIENCE, SWEEPS = 20, 2, 5
+FEW = 2e-3
+HIDDEN = 1e-9  # rounding of slopes, as a part of c
+
+
+def affordable(objective: Objective, members: int, nonzero: int, passes: int) -> bool:
+    """Return True if a model costs no more than the passes so far, in time and in memory."""
+    operations = PER_CUBE * members**3 + PER_SOLVED_CUBE * nonzero**3
+    problem = objective.problem
+    of_pass = PER_PAIR * problem.positions * (problem.label_count**2 + PER_POSITION)
+    return operations <= passes * of_pass and members**2 <= max(MOST_VECTORS * objective.size, FEWEST_VALUES)
+
+
+def sampled_matrix(part: Objective, theta: Vector, columns: np.ndarray) -> np.ndarray | None:
+    """Estimate the Hessian in some parameters, and make it a little larger; None where that cannot be."""
+    if not len(columns):
+        return np.zeros((0, 0), dtype=np.float32)
+    matrix = part.sampled_hessian(theta, columns, SAMPLES * len(columns))
+    if matrix is not None:
+        matrix *= LONGER
+        matrix[np.diag_indices_from(matrix)] *= 1 + RIDGE
+    return matrix
+
+
+class SampledModel:
+    """A quadratic model of P without its penalty, with a matrix."""
+
+    pairs = 0  # that could be forgotten
+
+    def __init__(self, part: Objective, columns: np.ndarray, matrix: np.ndarray):
+        self.columns, self._vectors, self._workers = columns, part.vectors, part.engine.workers
+        self._matrix = matrix
+        self._least = part.vectors.values_at(part.thresholds, columns)
+        self._start, self._slope, self._change = (np.empty(0) for _ in range(3))
+
+    def carried(self, kept: np.ndarray, new: np.ndarray, of_new: np.ndarray) -> np.ndarray:
+        """Return the matrix of those that are kept, and of new ones, given where `new` is True in their order."""
+        out = np.zeros((len(new), len(new)), dtype=np.float32)
+        out[np.ix_(~new, ~new)] = self._matrix[np.ix_(kept, kept)]
+        out[np.ix_(new, new)] = of_new
+        return out
+
+    def _times(self, vector: np.ndarray) -> np.ndarray:
+        out, vector = np.empty(len(vector)), vector.astype(np.float32)
+
+        def multiply(rows: slice) -> None:
+            out[rows] = self._matrix[rows] @ vector
+
+        self._workers.run(multiply, ranges(len(out), BLOCK))
+        return out
+
+    def step(self, theta: Vector, now: Point) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return parameters of the model, a step of theirs to its minimum, and its change of P."""
+        start, slope = (self._vectors.values_at(vector, self.columns) for vector in (theta, now.gradient))
+        least, self._start, self._slope = self._least, start, slope
+        before, best = float(least @ np.abs(start)), (np.inf, np.zeros(len(start)), slope, 0.0)
+
+        def swept(point: np.ndarray, slopes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            point, slopes = point.copy(), slopes.copy()
+            sweep(self._matrix, point, slopes, least, SWEEPS)
+            return np.sign(point), tried(point - start, slopes, point)
+
+        def tried(step: np.ndarray, slopes: np.ndarray, point: np.ndarray) -> bool:
+            """Return True if a step is the best so far."""
+            nonlocal best
+            along = float(slope @ step + least @ np.abs(point)) - before
+            value = along + float((slopes - slope) @ step) / 2
+            better = value < best[0]
+            best = (value, step, slopes, along) if better else best
+            return better
+
+        signs, _ = swept(start, slope)
+        fewest, patience = len(start) + 1, PATIENCE
+        for _ in range(MOST_EXCHANGES):
+            free = signs != 0
+            step = self._solved(start, slope + least * signs, free)
+            slopes, point = slope + self._times(step), np.where(free, start + step, 0.0)
+            better = tried(step, slopes, point)
+            wrong = np.where(free, point * signs < 0, np.abs(slopes) > (1 + HIDDEN) * least)
+            count = np.count_nonzero(wrong)
+            if not count or (count <= FEW * len(start) and better):
+                break
+            if count < fewest:
+                fewest, patience = count, PATIENCE
+            else:
+                patience -= 1
+            signs = np.where(wrong, np.where(free, 0.0, -np.sign(slopes)), signs)
+            if not patience:  # exchanges may go round in circles; sweeps never do
+                signs, _ = swept(start + best[1], best[2])
+                fewest, patience = len(start) + 1, PATIENCE
+        return start, best[1], best[3]
+
+    def _solved(self, start: np.ndarray, slope: np.ndarray, free: np.ndarray) -> np.ndarray:
+        """Return the step that brings the others to zero and takes the slope off those that are free."""
+        own, step = np.flatnonzero(free), np.where(free, 0.0, -start)
+        slope = slope + self._times(step) if step.any() else slope
+        triangle = np.empty((len(own), len(own)), dtype=np.float32)
+
+        def copy(rows: slice) -> None:
+            triangle[rows, : rows.stop] = self._matrix[own[rows]][:, own[: rows.stop]]
+
+        self._workers.run(copy, ranges(len(own), BLOCK))
+        step[own] = Triangle(triangle, self._workers).solve(-slope[own])
+        return step
+
+    def slope(self, step: np.ndarray, new: Point) -> float:
+        """Return the slope of P along a step at the point it leads to."""
+        return slope_along(self._start, step, self._vectors.values_at(new.gradient, self.columns), self._least)
+
+    def remember(self, step: np.ndarray, new: Point) -> None:
+        """Correct the matrix by what the gradient has changed along a step."""
+        change, bent = self._vectors.values_at(new.gradient, self.columns) - self._slope, self._times(step)
+        curved, modelled = float(step @ change), float(step @ bent)
+        if not curved > 0:
+            return
+
+        change, bent = (own.astype(np.float32) for own in (change, bent))
+        both = np.stack([change, bent])
+
+        def correct(rows: slice) -> None:
+            self._matrix[rows] += np.stack([change[rows] / curved, -bent[rows] / modelled], axis=1) @ both
+
+        self._workers.run(correct, ranges(len(step), BLOCK))
+
+
+def slope_along(start: np.ndarray, step: np.ndarray, gradient: np.ndarray, thresholds: np.ndarray) -> float:
+    """Return the slope of P with its penalty along a step, at its end."""
+    point = start + step
+    signs = np.sign(np.where(point != 0, point, start))
+    return float((gradient + thresholds * signs) @ step)
+
+
+class Triangle:
+    """L of a positive matrix L L^T in single precision; the same bits for any number of threads."""
+
+    def __init__(self, matrix: np.ndarray, workers: Workers):
+        """Take the lower triangle, in place."""
+        self._matrix, self._parts, self._inverses = matrix, ranges(len(matrix), BLOCK), []
+        for number, own in enumerate(self._parts):
+            inverse = matrix[own, own].astype(np.float64)
+            if in_place.factorise(inverse) or in_place.invert_triangle(inverse):
+                raise NumericError("a sampled Hessian is not positive")
+            self._inverses.append(np.tril(inverse).astype(np.float32))
+            below = self._parts[number + 1 :]
+
+            def divide(rows: slice, own: slice = own) -> None:
+                matrix[rows, own] = matrix[rows, own] @ self._inverses[-1].T
+
+            def subtract(rows: slice, own: slice = own) -> None:
+                matrix[rows, own.stop : rows.stop] -= matrix[rows, own] @ matrix[own.stop : rows.stop, own].T
+
+            workers.run(divide, below)
+            workers.run(subtract, below)
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        """Return (L L^T)^-1 times a vector."""
+        out = right.astype(np.float32)
+        for own, inverse in zip(self._parts, self._inverses, strict=True):
+            out[own] = inverse @ (out[own] - self._matrix[own, : own.start] @ out[: own.start])
+        for own, inverse in zip(self._parts[::-1], self._inverses[::-1], strict=True):
+            out[own] = inverse.T @ out[own]
+            out[: own.start] -= out[own] @ self._matrix[own, : own.start]
+        return out
