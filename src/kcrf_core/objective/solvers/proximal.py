@@ -44,7 +44,7 @@ STEPS_ALONE, SMALL, SMALLER = 40, 1 / 16, 0.8
 NEARER = 0.1
 # The matrix goes on with that of the last steps, all they learned included, where no more than this part of its
 # parameters are new.
-MOST_JOINING = 0.1
+MOST_JOINING = 0.003
 # Rounding to single precision changes P by up to this part of it. Where that hides what a step gains, it is taken if P
 # rises at its end by no more than this part of the slope by which it fell at first. Passes to a gap of 0.001 without
 # this and with it: 2,289 and 1,426 (30 documents of header).
@@ -139,7 +139,7 @@ def sampled_steps(
             return theta, now
         if model is not None:
             matrix = model.carried(np.searchsorted(before, members[~new]), new, matrix)
-        model, before = SampledModel(alone.part, alone.columns, matrix), members
+        model = SampledModel(alone.part, alone.columns, matrix)
         aim = max(run.aim() / 2, NEARER * relative_gap(alone.now.value, alone.now.lower))
         for taken in range(STEPS_ALONE):
             gap = alone.step(model)
@@ -147,7 +147,7 @@ def sampled_steps(
                 break
         if gap is None and not taken:
             return theta, now
-        theta = alone.whole()
+        theta, before = alone.whole(), alone.places[model.columns]
         now = run.evaluate(objective, theta)
         assert now.dual is not None
         members = np.union1d(np.flatnonzero(objective.vectors.to_array(theta)), now.dual.places)

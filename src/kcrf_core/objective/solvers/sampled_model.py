@@ -32,6 +32,8 @@ RIDGE = 1e-3
 PER_CUBE, PER_SOLVED_CUBE, PER_PAIR, PER_POSITION = SAMPLES, 20, 80, 300
 # Values of the matrix, at most: so many times those of a vector like theta, or so many where that is less.
 MOST_VECTORS, FEWEST_VALUES = 6, 1 << 24
+# Parameters that are zero, with slopes below this part of c, leave once what stays is so small a part of all.
+NEAR, WORTH_LEAVING = 0.8, 0.9
 BLOCK = 256
 # Exchanges, at most, and how many may leave no fewer wrong parameters before sweeps of coordinate descent come again.
 # They end with a small part of all parameters wrong.
@@ -73,7 +75,7 @@ class SampledModel:
     def carried(self, kept: np.ndarray, new: np.ndarray, of_new: np.ndarray) -> np.ndarray:
         """Return the matrix of those that are kept, and of new ones, given where `new` is True in their order."""
         out = np.zeros((len(new), len(new)), dtype=np.float32)
-        out[np.ix_(~new, ~new)] = self._matrix[np.ix_(kept, kept)]
+        out[np.ix_(~new, ~new)] = self._rows(kept)
         out[np.ix_(new, new)] = of_new
         return out
 
@@ -89,6 +91,10 @@ class SampledModel:
     def step(self, theta: Vector, now: Point) -> tuple[np.ndarray, np.ndarray, float]:
         """Return parameters of the model, a step of theirs to its minimum, and its change of P."""
         start, slope = (self._vectors.values_at(vector, self.columns) for vector in (theta, now.gradient))
+        kept = np.flatnonzero((start != 0) | (np.abs(slope) > NEAR * self._least))
+        if len(kept) < WORTH_LEAVING * len(start):
+            self._matrix = self._rows(kept)
+            start, slope, self._least, self.columns = (own[kept] for own in (start, slope, self._least, self.columns))
         least, self._start, self._slope = self._least, start, slope
         before, best = float(least @ np.abs(start)), (np.inf, np.zeros(len(start)), slope, 0.0)
 
@@ -131,14 +137,18 @@ class SampledModel:
         """Return the step that brings the others to zero and takes the slope off those that are free."""
         own, step = np.flatnonzero(free), np.where(free, 0.0, -start)
         slope = slope + self._times(step) if step.any() else slope
-        triangle = np.empty((len(own), len(own)), dtype=np.float32)
+        step[own] = Triangle(self._rows(own), self._workers).solve(-slope[own])
+        return step
+
+    def _rows(self, own: np.ndarray) -> np.ndarray:
+        """Return a copy of some rows and the same columns of the matrix."""
+        out = np.empty((len(own), len(own)), dtype=np.float32)
 
         def copy(rows: slice) -> None:
-            triangle[rows, : rows.stop] = self._matrix[own[rows]][:, own[: rows.stop]]
+            np.take(self._matrix[own[rows]], own, axis=1, out=out[rows])
 
         self._workers.run(copy, ranges(len(own), BLOCK))
-        step[own] = Triangle(triangle, self._workers).solve(-slope[own])
-        return step
+        return out
 
     def slope(self, step: np.ndarray, new: Point) -> float:
         """Return the slope of P along a step at the point it leads to."""
