@@ -206,26 +206,41 @@ def add_label_sums(
     const int[:, ::1] labels,          # [S, T]
     float[:, ::1] out,                 # [S, d] added to
 ):
-    """Add for each parameter the values of its feature at the positions that have its label, in each labelling."""
-    cdef Py_ssize_t Y = factors.shape[0], C = factors.shape[1], t, s, y
+    """Add for each parameter what the sum of its feature over the positions with its label is above that of the first
+    labelling, in each labelling."""
+    cdef Py_ssize_t Y = factors.shape[0], C = factors.shape[1], S = labels.shape[0], t, s, y, n, others
     cdef int64 i, k, row
     cdef double value
     cdef int place
     cdef int[::1] places = np.full(Y, -1, dtype=np.int32)  # of each label's parameter of one feature
+    cdef Py_ssize_t[::1] differ = np.empty(S, dtype=np.intp)  # labellings that have another label than the first one
     with nogil:
         for t in range(labels.shape[1]):
+            others = 0
+            for s in range(1, S):
+                if labels[s, t] != labels[0, t]:
+                    differ[others] = s
+                    others += 1
+            if not others:
+                continue
             for i in range(indptr[t], indptr[t + 1]):
                 row = indices[i]
+                if ends[row + 1] == ends[row]:
+                    continue
                 value = values[i] if values.shape[0] else 1.0
                 for k in range(ends[row], ends[row + 1]):
                     for y in range(columns[k] if C == Y else 0, columns[k] + 1 if C == Y else Y):
                         places[y] = numbers[k]
-                if ends[row + 1] > ends[row]:
-                    for s in range(labels.shape[0]):
-                        y = labels[s, t]
-                        place = places[y]
-                        if place >= 0:
-                            out[s, place] += <float>(value * factors[y, y if C == Y else 0])
+                for n in range(others):
+                    y = labels[differ[n], t]
+                    place = places[y]
+                    if place >= 0:
+                        out[differ[n], place] += <float>(value * factors[y, y if C == Y else 0])
+                y = labels[0, t]
+                place = places[y]
+                if place >= 0:
+                    for n in range(others):
+                        out[differ[n], place] -= <float>(value * factors[y, y if C == Y else 0])
                 for k in range(ends[row], ends[row + 1]):
                     for y in range(columns[k] if C == Y else 0, columns[k] + 1 if C == Y else Y):
                         places[y] = -1

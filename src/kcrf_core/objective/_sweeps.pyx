@@ -1,5 +1,7 @@
 """Coordinate descent for <g, d> + d.B d / 2 + sum_j c_j |x_j + d_j| with a symmetric matrix B."""
 
+from ..system.types cimport int64
+
 
 def sweep(
     const float[:, ::1] matrix,       # [d, d] B
@@ -22,3 +24,17 @@ def sweep(
                     point[i] = aim
                     for j in range(d):
                         slopes[j] += step * matrix[i, j]
+
+
+def add_products(
+    const float[:, ::1] products,     # [k, n]
+    const int64[::1] rows,             # [k]
+    const int64[::1] columns,          # [n]
+    float[:, ::1] out,                 # [d, d] added to
+):
+    """Add products to some rows and columns of a matrix."""
+    cdef Py_ssize_t i, j
+    with nogil:
+        for i in range(rows.shape[0]):
+            for j in range(columns.shape[0]):
+                out[rows[i], columns[j]] += products[i, j]

@@ -41,12 +41,15 @@ from ..maps import (
 from ..scoring import DECODINGS
 from ..system import Workers, hand_back, ranges
 from ._passes import MOST_MAPS, Passes
+from ._sweeps import add_products
 from .chunks import Chunk, ScoredChunk, make_chunks, make_tasks
 from .sums import AnswerBlock, SomeRows
 from .terms import ObjectiveTerm, Predictions, block_slices, cliques_by_kind, shared_edges
 from .vectors import HostVectors, Vector, Vectors
 
-ROWS_AT_ONCE, COLUMNS_AT_ONCE, COLUMNS_TOGETHER = 2048, 32, 256
+ROWS_AT_ONCE, COLUMNS_AT_ONCE = 2048, 32
+# Of sums of labellings, and of columns of their covariance.
+SUMS_AT_ONCE, COLUMNS_TOGETHER = 1 << 23, 256
 
 Result = TypeVar("Result")
 Marginals = dict[MappedClique, np.ndarray]  # of cliques, [N, states]
@@ -276,8 +279,8 @@ class Partition:
             for j, clique in self.mapped.items()
         }
 
-        def drawn(chunk: ScoredChunk) -> tuple[int, list[np.ndarray]]:
-            """Return where a chunk ends, and for each sequence what labellings differ by from their mean."""
+        def drawn(chunk: ScoredChunk) -> tuple[int, list[tuple[np.ndarray, np.ndarray]]]:
+            """Return where a chunk ends, and for each sequence the parameters whose sums differ, and from their mean."""
             found = []
             for k in np.flatnonzero(np.diff(chunk.offsets)).tolist():
                 rows = slice(*(chunk.rows.start + chunk.offsets[k : k + 2]).tolist())
@@ -292,24 +295,27 @@ class Partition:
                 for j, layout in layouts.items():
                     meant = numbers[j] >= 0
                     sums[:, numbers[j][meant]] += counts[:, layout[meant]]
+                columns = np.flatnonzero((sums != sums[0]).any(axis=0))
+                sums = sums[:, columns]
                 sums -= sums.mean(axis=0)
                 sums *= np.float32(math.sqrt(chunk.weights[k] / (len(sums) - 1)))
-                found.append(sums)
+                found.append((columns, sums))
             return chunk.rows.stop, found
 
         total, part = np.zeros((2, size, size), dtype=np.float32)
-        waiting: list[np.ndarray] = []
+        waiting: list[tuple[np.ndarray, np.ndarray]] = []
 
         def multiply(rows: slice) -> None:
-            part[rows, : rows.stop] += stacked[:, rows].T @ stacked[:, : rows.stop]
+            for columns, sums in waiting:
+                begin, end = np.searchsorted(columns, (rows.start, rows.stop)).tolist()
+                add_products(sums[:, begin:end].T @ sums[:, :end], columns[begin:end], columns[:end], part)
 
         for stop, found in self.over_chunks(theta, drawn):
             waiting += found
             ends = stop in self.runs.borders
-            if waiting and (ends or sum(map(len, waiting)) >= ROWS_AT_ONCE):
-                stacked = np.concatenate(waiting)
-                waiting.clear()
+            if ends or sum(sums.size for _, sums in waiting) >= SUMS_AT_ONCE:
                 self.workers.run(multiply, ranges(size, COLUMNS_TOGETHER))
+                waiting.clear()
             if ends:
                 total += part
                 part[:] = 0.0

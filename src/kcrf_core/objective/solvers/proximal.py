@@ -22,7 +22,7 @@ from .bundle import NonzeroParameters, kept_dtype
 from .initial_inverse import current_curvature
 from .lbfgs import FIRST_RENEWAL, RENEWAL_GROWTH
 from .run import Run
-from .sampled_model import SampledModel, affordable, sampled_matrix, slope_along
+from .sampled_model import SAMPLES, SampledModel, affordable, sampled_matrix, slope_along
 from .stopping import relative_gap
 from .working_set import WorkingSet
 
@@ -41,10 +41,10 @@ POWER = 0.65
 # with 40 and 20 steps: 898 and 947 (a fifth of GROBID's header, c1 0.5).
 STEPS_ALONE, SMALL, SMALLER = 40, 1 / 16, 0.8
 # Steps by a sampled Hessian go on until the gap of members is this part of what it was, then there is another one.
-NEARER = 0.1
+NEARER, ENOUGH = 0.1, 0.75
 # The matrix goes on with that of the last steps, all they learned included, where no more than this part of its
 # parameters are new.
-MOST_JOINING = 0.003
+CARRY = 1
 # Rounding to single precision changes P by up to this part of it. Where that hides what a step gains, it is taken if P
 # rises at its end by no more than this part of the slope by which it fell at first. Passes to a gap of 0.001 without
 # this and with it: 2,289 and 1,426 (30 documents of header).
@@ -131,16 +131,16 @@ def sampled_steps(
     model, before = None, members
     while True:
         alone = MembersAlone(objective, theta, now, members, run)
-        new = np.ones(len(members), dtype=bool) if model is None else ~np.isin(members, before)
-        if np.count_nonzero(new) > MOST_JOINING * len(members):
-            model, new[:] = None, True
-        matrix = sampled_matrix(alone.part, alone.theta, alone.columns[new])
+        matrix = sampled_matrix(alone.part, alone.theta, alone.columns)
         if matrix is None:
             return theta, now
-        if model is not None:
-            matrix = model.carried(np.searchsorted(before, members[~new]), new, matrix)
-        model = SampledModel(alone.part, alone.columns, matrix)
-        aim = max(run.aim() / 2, NEARER * relative_gap(alone.now.value, alone.now.lower))
+        samples = SAMPLES * len(members)
+        if model is not None and CARRY:
+            own = np.flatnonzero(np.isin(members, before))
+            matrix = model.carried(np.searchsorted(before, members[own]), own, matrix, samples)
+            samples = model.samples
+        model = SampledModel(alone.part, alone.columns, matrix, samples)
+        aim = max(ENOUGH * run.aim(), NEARER * relative_gap(alone.now.value, alone.now.lower))
         for taken in range(STEPS_ALONE):
             gap = alone.step(model)
             if gap is None or gap <= aim:

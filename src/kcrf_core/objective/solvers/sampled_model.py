@@ -22,14 +22,14 @@ from .._sweeps import sweep
 
 # Labellings that are drawn for each parameter. With d parameters and n labellings curvatures are off by up to
 # (1 - sqrt(d / n))^2 and (1 + sqrt(d / n))^2.
-SAMPLES = 4
+SAMPLES = 8
 # The minimum of a model goes where its curvatures are too small: they are multiplied by this.
 LONGER = 1.5
 # What is added to the diagonal, as a part of it, so that rounding leaves the matrix positive.
 RIDGE = 1e-3
 # A model takes about this many multiplications for d parameters, n of them not zero, and a pass so many for each
 # position and Y^2 + `PER_POSITION`, in their time.
-PER_CUBE, PER_SOLVED_CUBE, PER_PAIR, PER_POSITION = SAMPLES, 20, 80, 300
+PER_CUBE, PER_SOLVED_CUBE, PER_PAIR, PER_POSITION = 4, 20, 80, 300
 # Values of the matrix, at most: so many times those of a vector like theta, or so many where that is less.
 MOST_VECTORS, FEWEST_VALUES = 6, 1 << 24
 # Parameters that are zero, with slopes below this part of c, leave once what stays is so small a part of all.
@@ -66,17 +66,34 @@ class SampledModel:
 
     pairs = 0  # that could be forgotten
 
-    def __init__(self, part: Objective, columns: np.ndarray, matrix: np.ndarray):
+    def __init__(self, part: Objective, columns: np.ndarray, matrix: np.ndarray, samples: int):
+        self.samples = samples
         self.columns, self._vectors, self._workers = columns, part.vectors, part.engine.workers
         self._matrix = matrix
         self._least = part.vectors.values_at(part.thresholds, columns)
         self._start, self._slope, self._change = (np.empty(0) for _ in range(3))
 
-    def carried(self, kept: np.ndarray, new: np.ndarray, of_new: np.ndarray) -> np.ndarray:
-        """Return the matrix of those that are kept, and of new ones, given where `new` is True in their order."""
-        out = np.zeros((len(new), len(new)), dtype=np.float32)
-        out[np.ix_(~new, ~new)] = self._rows(kept)
-        out[np.ix_(new, new)] = of_new
+    def carried(self, kept: np.ndarray, own: np.ndarray, matrix: np.ndarray, samples: int) -> np.ndarray:
+        """Return a matrix that goes on with this one, where `own` of a new one are the `kept` of this one.
+
+        It is their mean, by the labellings drawn for each; new ones have the regression on the others that they have in
+        the new one.
+        """
+        weight = samples / (samples + self.samples)
+        before = self._rows(kept)
+        inner = matrix[np.ix_(own, own)]
+        new = np.flatnonzero(~np.isin(np.arange(len(matrix)), own))
+        cross = matrix[np.ix_(own, new)]
+        regression = Triangle(inner.copy(), self._workers).solve(cross)
+        inner *= weight
+        before *= 1 - weight
+        inner += before
+        of_new = inner @ regression
+        out = np.empty_like(matrix)
+        out[np.ix_(own, own)] = inner
+        out[np.ix_(own, new)], out[np.ix_(new, own)] = of_new, of_new.T
+        out[np.ix_(new, new)] = matrix[np.ix_(new, new)] - cross.T @ regression + regression.T @ of_new
+        self.samples += samples
         return out
 
     def _times(self, vector: np.ndarray) -> np.ndarray:
@@ -206,5 +223,5 @@ class Triangle:
             out[own] = inverse @ (out[own] - self._matrix[own, : own.start] @ out[: own.start])
         for own, inverse in zip(self._parts[::-1], self._inverses[::-1], strict=True):
             out[own] = inverse.T @ out[own]
-            out[: own.start] -= out[own] @ self._matrix[own, : own.start]
+            out[: own.start] -= self._matrix[own, : own.start].T @ out[own]
         return out
