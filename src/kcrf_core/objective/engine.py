@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
+from operator import iadd
 from typing import Any
 
 import numpy as np
@@ -251,9 +252,7 @@ class Engine:
             if self._places is not None:
                 own = [b if p.places is None else b[p.places] for b, p in zip(blocks, self._places[k], strict=True)]
             arguments.append((*points, own, size, each[borders[k] : borders[k + 1]], borders[k]))
-        total = np.zeros((size, size), dtype=np.float32)
-        for answer in self.executor.ask(self.handles, Partition.sampled_hessian, arguments):
-            total += answer
+        total = reduce(iadd, self.executor.ask(self.handles, Partition.sampled_hessian, arguments))
         drawn = np.repeat(each > 0, np.diff(self.problem.offsets))
         own = (scale[places] * math.sqrt(weights.sum() / weights[drawn].sum())).astype(np.float32)
         total *= own[:, None]
