@@ -25,7 +25,7 @@ from kcrf_core.maps import (
     partition_sums,
     sparse_block,
 )
-from kcrf_core.objective import Engine, LocalExecutor, Objective, ObjectiveTerm
+from kcrf_core.objective import Engine, LocalExecutor, Objective, ObjectiveTerm, partition
 from kcrf_core.objective.solvers import SOLVERS, Run, proximal
 from problems import on_threads
 
@@ -113,10 +113,10 @@ def repeated_map(rng, problem, workers, dtype):
 
 
 def terms_of(kind, rng, problem, workers, dtype, monkeypatch):
-    inputs, Y = inputs_of(rng, problem.positions), problem.label_count
+    inputs, Y = inputs_of(rng, problem.positions, real=0 if kind == "categories" else 2), problem.label_count
     if kind == "linear":
         return [ObjectiveTerm(NODE, 2.0, ExplicitMap.of(inputs, dtype)), ObjectiveTerm(EDGE, 1.0)]
-    if kind == "sparse":
+    if kind in ("sparse", "categories"):
         own = ExplicitMap.of(inputs, dtype)
         return [ObjectiveTerm(NODE, 2.0, own, threshold=0.5), ObjectiveTerm(EDGE, 1.0, threshold=0.5)]
     if kind == "merged":
@@ -280,6 +280,34 @@ def test_steps_with_the_working_set_alone_end_at_the_same_bits(rng, workers, mon
     same(*[(each.theta, each.value, each.lower, each.passes) for each in found])
     assert len(led) >= 2
     same(led[: len(led) // 2], led[len(led) // 2 :])
+
+
+@pytest.mark.parametrize("more", [{}, {"cut": True}, {"Y": 2}, {"empty": True}])
+def test_sampled_hessians_have_the_same_bits(more, rng, workers, monkeypatch):
+    monkeypatch.setattr(partition, "SUMS_AT_ONCE", 5000)
+    both_wholes = both("categories", rng, workers, monkeypatch, **more)
+    chosen = np.flatnonzero(rng.random(both_wholes[0].size) < 0.5)
+    parts = [each.with_parameters(chosen)[0] for each in both_wholes]
+    theta, columns = rng.normal(size=parts[0].size), np.arange(0, parts[0].size, 2)
+    found = [each.sampled_hessian(theta, columns, 3000) for each in parts]
+    same(*found)
+    with Workers(3, memory=300_000) as others:
+        terms = both_wholes[0].terms
+        engine = Engine.over(both_wholes[0].problem, terms, LocalExecutor(others), others, np.float32)
+        same(found[0], Objective.on(engine, terms).with_parameters(chosen)[0].sampled_hessian(theta, columns, 3000))
+
+
+def test_steps_by_samples_end_at_the_same_bits(rng, workers, monkeypatch):
+    monkeypatch.setattr(proximal, "FIRST_RENEWAL", 2)
+    monkeypatch.setattr(proximal, "SMALL", 1.0)
+    monkeypatch.setattr(proximal, "affordable", lambda *_: True)
+    drawn, matrix = [], proximal.sampled_matrix
+    monkeypatch.setattr(proximal, "sampled_matrix", lambda *given: drawn.append(matrix(*given)) or drawn[-1])
+    whole, composed = both("categories", rng, workers, monkeypatch)
+    found = [SOLVERS["proximal"](each, each.vectors.zeros(), Run(1e-4, 60)) for each in (whole, composed)]
+    same(*[(each.theta, each.value, each.lower, each.passes) for each in found])
+    assert found[0].reason == "certified" and len(drawn) >= 2
+    same(drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :])
 
 
 @pytest.mark.parametrize("kind", ["sparse", "merged", "kept", "edge-x", "edge2"])

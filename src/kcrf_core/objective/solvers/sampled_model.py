@@ -155,7 +155,7 @@ class SampledModel:
         out = np.empty((len(own), len(own)), dtype=np.float32)
 
         def copy(rows: slice) -> None:
-            np.take(self._matrix[own[rows]], own, axis=1, out=out[rows])
+            np.take(np.take(self._matrix, own[rows], axis=0), own, axis=1, out=out[rows], mode="clip")
 
         self._workers.run(copy, ranges(len(own), BLOCK))
         return out
