@@ -35,7 +35,7 @@ def categories(rng, workers, Y=3, sequences=40, dtype=np.float64, threshold=0.5,
 @pytest.mark.parametrize("Y, cut", [(3, False), (3, True), (2, False)])
 def test_the_sampled_hessian_is_that_of_products(rng, workers, Y, cut):
     whole = categories(rng, workers, Y, cut=cut)
-    part, places = whole.with_parameters(np.flatnonzero(rng.random(whole.size) < 0.7))
+    part, _ = whole.with_parameters(np.flatnonzero(rng.random(whole.size) < 0.7))
     theta = rng.normal(size=part.size)
     columns = np.sort(rng.choice(part.size, part.size * 2 // 3, replace=False))
     exact = np.array([part.hessian_product(theta, unit) for unit in np.eye(part.size)[columns]])[:, columns]
@@ -114,7 +114,7 @@ def test_models_learn_from_steps(near):
 
 def test_a_model_goes_on_with_another(near, rng):
     """The mean of both where they have the same parameters; of others what a regression says."""
-    part, theta, first = near
+    part, _, first = near
     d = part.size
     again = SampledModel(part, np.arange(d), 3 * first._matrix)
     again.go_on(first, np.arange(d), np.arange(d))

@@ -243,12 +243,19 @@ class ExplicitMap(FeatureMap):
         return np.concatenate(found)
 
     def add_label_sums(
-        self, rows: slice, labels: np.ndarray, places: KeptPlaces, numbers: np.ndarray, factors: np.ndarray, out: np.ndarray
+        self,
+        rows: slice,
+        labels: np.ndarray,
+        places: KeptPlaces | None,
+        numbers: np.ndarray,
+        factors: np.ndarray,
+        out: np.ndarray,
     ) -> None:
         """Add the sums of sparse columns over rows with each label of labellings [S, n] to out [S, d] float32.
 
         `numbers` [K] says where those of kept places go, -1 for nowhere; factors of columns are left out.
         """
+        assert places is not None
         indptr = self.rows.indptr[rows.start : rows.stop + 1]
         columns = (places.kept % places.width).astype(np.int32)
         about = places.ends, columns, numbers, factors

@@ -10,8 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..chains import _samples
-from ..chains import Expected, HalfKnown, Held, MappedClique, Problem, Sums, chain, hold
+from ..chains import Expected, HalfKnown, Held, MappedClique, Problem, Sums, _samples, chain, hold
 from ..system import positions_within, sequence_chunks
 
 # Positions in a chunk: few enough that a chunk of a reduced map stays in the second cache of one core, where its values

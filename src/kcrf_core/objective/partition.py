@@ -280,7 +280,7 @@ class Partition:
         }
 
         def drawn(chunk: ScoredChunk) -> tuple[int, list[tuple[np.ndarray, np.ndarray]]]:
-            """Return where a chunk ends, and for each sequence the parameters whose sums differ, and from their mean."""
+            """Return where a chunk ends, and for each sequence whose sums differ, and how from their mean."""
             found = []
             for k in np.flatnonzero(np.diff(chunk.offsets)).tolist():
                 rows = slice(*(chunk.rows.start + chunk.offsets[k : k + 2]).tolist())
@@ -290,6 +290,7 @@ class Partition:
                 labels = chunk.samples(k, int(samples[number]), first + number)
                 sums = np.zeros((len(labels), size), dtype=np.float32)
                 for j, own in self.maps.items():
+                    assert isinstance(own, ExplicitMap)
                     own.add_label_sums(rows, labels, self.terms[j].places, numbers[j], factors[j], sums)
                 counts = _clique_counts(labels, Y, chunk.cut)
                 for j, layout in layouts.items():

@@ -140,7 +140,8 @@ def sampled_steps(
             _, *common = np.intersect1d(before[1], members, assume_unique=True, return_indices=True)
             model.go_on(before[0], *common)
         aim = max(ENOUGH * run.aim(), NEARER * relative_gap(alone.now.value, alone.now.lower))
-        for taken in range(STEPS_BY_SAMPLES):
+        began = alone.now
+        for _ in range(STEPS_BY_SAMPLES):
             try:
                 gap = alone.step(model)
             except NumericError:  # rounding has made the matrix useless
@@ -149,7 +150,7 @@ def sampled_steps(
                 break
             if gap <= CLOSE * run.aim():
                 run.evaluate(objective, alone.whole())
-        if gap is None and not taken:
+        if alone.now is began:
             return theta, now
         theta = alone.whole()
         before = None if gap is None else (model, alone.places[model.columns])
@@ -188,7 +189,7 @@ def step(
                     return point, found
                 del point, found  # their memory is that of the next ones
                 length *= SHORTER
-        if not model.pairs:
+        if isinstance(model, SampledModel) or not model.pairs:
             return None
         model.forget_pairs()  # rounding has made the history useless
 

@@ -6,9 +6,9 @@ factor, and steps correct the matrix B by BFGS. The model
 
     <g, d> + d.B d / 2 + sum_j c_j |theta_j + d_j|
 
-has its minimum where the parameters of a set F have signs s, (B d)_F = -(g + c s)_F, and the others are zero. The set is
-found by block pivoting (Portugal, Judice and Vicente 1994): those in F whose sign is wrong leave it, those outside whose
-slope is beyond c join. Sweeps of coordinate descent come first, and again where that goes round in circles.
+has its minimum where the parameters of a set F have signs s, (B d)_F = -(g + c s)_F, and the others are zero. The set
+is found by block pivoting (Portugal, Judice and Vicente 1994): those in F whose sign is wrong leave it, those outside
+whose slope is beyond c join. Sweeps of coordinate descent come first, and again where that goes round in circles.
 """
 
 from __future__ import annotations
@@ -65,8 +65,6 @@ def sampled_matrix(part: Objective, theta: Vector, columns: np.ndarray) -> np.nd
 class SampledModel:
     """A quadratic model of P without its penalty, with a matrix."""
 
-    pairs = 0  # that could be forgotten
-
     def __init__(self, part: Objective, columns: np.ndarray, matrix: np.ndarray):
         self.columns, self._vectors, self._workers = columns, part.vectors, part.engine.workers
         self._matrix, self._samples = matrix, SAMPLES * len(columns)
@@ -108,10 +106,12 @@ class SampledModel:
         least, self._start, self._slope = self._least, start, slope
         before, best = float(least @ np.abs(start)), (np.inf, np.zeros(len(start)), slope, 0.0)
 
-        def swept(point: np.ndarray, slopes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def swept(point: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+            """Return signs after sweeps from a point."""
             point, slopes = point.copy(), slopes.copy()
             sweep(self._matrix, point, slopes, least, SWEEPS)
-            return np.sign(point), tried(point - start, slopes, point)
+            tried(point - start, slopes, point)
+            return np.sign(point)
 
         def tried(step: np.ndarray, slopes: np.ndarray, point: np.ndarray) -> bool:
             """Return True if a step is the best so far."""
@@ -122,7 +122,7 @@ class SampledModel:
             best = (value, step, slopes, along) if better else best
             return better
 
-        signs, _ = swept(start, slope)
+        signs = swept(start, slope)
         fewest, patience = len(start) + 1, PATIENCE
         for _ in range(MOST_EXCHANGES):
             free = signs != 0
@@ -130,7 +130,7 @@ class SampledModel:
             slopes, point = slope + self._times(step), np.where(free, start + step, 0.0)
             better = tried(step, slopes, point)
             wrong = np.where(free, point * signs < 0, np.abs(slopes) > (1 + HIDDEN) * least)
-            count = np.count_nonzero(wrong)
+            count = int(np.count_nonzero(wrong))
             if not count or (count <= FEW * len(start) and better):
                 break
             if count < fewest:
@@ -139,7 +139,7 @@ class SampledModel:
                 patience -= 1
             signs = np.where(wrong, np.where(free, 0.0, -np.sign(slopes)), signs)
             if not patience:  # exchanges may go round in circles; sweeps never do
-                signs, _ = swept(start + best[1], best[2])
+                signs = swept(start + best[1], best[2])
                 fewest, patience = len(start) + 1, PATIENCE
         return start, best[1], best[3]
 
@@ -171,11 +171,11 @@ class SampledModel:
         if not curved > 0:
             return
 
-        change, bent = (own.astype(np.float32) for own in (change, bent))
-        both = np.stack([change, bent])
+        both = np.stack([change, bent]).astype(np.float32)
+        scales = np.array([[1 / curved], [-1 / modelled]], dtype=np.float32)
 
         def correct(rows: slice) -> None:
-            self._matrix[rows] += np.stack([change[rows] / curved, -bent[rows] / modelled], axis=1) @ both
+            self._matrix[rows] += (both[:, rows] * scales).T @ both
 
         self._workers.run(correct, ranges(len(step), BLOCK))
 
