@@ -230,8 +230,8 @@ BUGS = [
     ),
     Bug(
         "kcrf_core/objective/solvers/proximal.py",
-        "(objective, places[model.columns], curvature)",
-        "(objective, np.sort(places[model.columns]), curvature)",
+        "(objective, alone.places[model.columns], curvature)",
+        "(objective, np.sort(alone.places[model.columns]), curvature)",
         "core/test_sparse_weights_training.py",
     ),
     Bug(

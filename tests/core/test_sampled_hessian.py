@@ -11,7 +11,7 @@ from kcrf_core.kernels import Inputs
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.objective import ObjectiveTerm
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, proximal, sampled_model
-from kcrf_core.objective.solvers.sampled_model import SampledModel, Triangle, sampled_matrix
+from kcrf_core.objective.solvers.sampled_model import SampledModel, SingleTriangle, sampled_matrix
 from kcrf_core.system import Workers
 from problems import on_threads
 
@@ -60,11 +60,11 @@ def test_triangles_solve(rng):
     found = []
     for threads in (1, 3):
         with Workers(threads) as workers:
-            triangle = Triangle(matrix.copy(), workers)
+            triangle = SingleTriangle(matrix.copy(), workers)
             found.append([triangle.solve(right), triangle.solve(right[:, 0])])
             np.testing.assert_allclose(matrix @ found[-1][0], right, atol=1e-4)
             with pytest.raises(NumericError, match="positive"):
-                Triangle(matrix - 2 * np.eye(d, dtype=np.float32), workers)
+                SingleTriangle(matrix - 2 * np.eye(d, dtype=np.float32), workers)
     assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
     np.testing.assert_allclose(found[0][0][:, 0], found[0][1], atol=1e-5)
 
@@ -89,7 +89,7 @@ def minimum(B, slope, thresholds, theta):
 
 def test_steps_go_to_the_minimum_of_the_model(near):
     part, theta, model = near
-    now, B = part.evaluate(theta), model._matrix.astype(np.float64)
+    now, B = part.evaluate(theta), model.matrix.astype(np.float64)
     start, step, change = model.step(theta, now)
     own = model.columns  # those that are zero and far from their thresholds have left
     expected = minimum(B, now.gradient, part.thresholds, theta)
@@ -108,34 +108,34 @@ def test_models_learn_from_steps(near):
     new = part.evaluate(theta + whole)
     model.remember(step, new)
     changes = (new.gradient - now.gradient)[model.columns]
-    np.testing.assert_allclose(model._matrix @ step, changes, atol=1e-4 * np.abs(changes).max())
-    np.testing.assert_allclose(model._matrix, model._matrix.T, atol=1e-5)
+    np.testing.assert_allclose(model.matrix @ step, changes, atol=1e-4 * np.abs(changes).max())
+    np.testing.assert_allclose(model.matrix, model.matrix.T, atol=1e-5)
 
 
 def test_a_model_goes_on_with_another(near, rng):
     """The mean of both where they have the same parameters; of others what a regression says."""
     part, _, first = near
     d = part.size
-    again = SampledModel(part, np.arange(d), 3 * first._matrix)
+    again = SampledModel(part, np.arange(d), 3 * first.matrix)
     again.go_on(first, np.arange(d), np.arange(d))
-    np.testing.assert_allclose(again._matrix, 2 * first._matrix, rtol=1e-5)
+    np.testing.assert_allclose(again.matrix, 2 * first.matrix, rtol=1e-5)
 
     common = np.sort(rng.choice(d, d // 2, replace=False))
-    fewer = SampledModel(part, common, 3 * first._matrix[np.ix_(common, common)])
-    more = SampledModel(part, np.arange(d), first._matrix.copy())
+    fewer = SampledModel(part, common, 3 * first.matrix[np.ix_(common, common)])
+    more = SampledModel(part, np.arange(d), first.matrix.copy())
     more.go_on(fewer, np.arange(len(common)), common)
     weight = len(common) / (len(common) + d)
-    inner = first._matrix[np.ix_(common, common)]
-    np.testing.assert_allclose(more._matrix[np.ix_(common, common)], (1 + 2 * weight) * inner, rtol=1e-4)
+    inner = first.matrix[np.ix_(common, common)]
+    np.testing.assert_allclose(more.matrix[np.ix_(common, common)], (1 + 2 * weight) * inner, rtol=1e-4)
     others = np.setdiff1d(np.arange(d), common)
     before, after = (
         np.linalg.solve(each[np.ix_(common, common)], each[np.ix_(common, others)])
-        for each in (first._matrix.astype(np.float64), more._matrix.astype(np.float64))
+        for each in (first.matrix.astype(np.float64), more.matrix.astype(np.float64))
     )
     np.testing.assert_allclose(after, before, atol=1e-3)
     schur = [
         each[np.ix_(others, others)] - each[np.ix_(others, common)] @ slopes
-        for each, slopes in ((first._matrix, before), (more._matrix, after))
+        for each, slopes in ((first.matrix, before), (more.matrix, after))
     ]
     np.testing.assert_allclose(schur[1], schur[0], atol=1e-3 * np.abs(schur[0]).max())
 
@@ -183,7 +183,7 @@ def test_rare_parameters_have_a_curvature(rng, workers):
     theta = np.zeros(part.size)
     theta[0] = 60.0  # a label that is certain
     matrix = sampled_matrix(part, theta, np.arange(part.size))
-    assert (np.diag(matrix) >= part.thresholds).all() and Triangle(matrix, part.engine.workers)
+    assert (np.diag(matrix) >= part.thresholds).all() and SingleTriangle(matrix, part.engine.workers)
 
 
 def test_models_cost_no_more_than_the_passes_so_far(rng, workers):

@@ -1,5 +1,5 @@
 from numpy import ndarray
 
-def sample(
+def draw_labellings(
     scores: ndarray, edges: ndarray, start: ndarray, end: ndarray, uniform: ndarray, labels: ndarray
 ) -> None: ...

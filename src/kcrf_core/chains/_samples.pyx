@@ -4,10 +4,8 @@ from libc.math cimport exp, INFINITY
 
 import numpy as np
 
-from ..system.types cimport int64
 
-
-def sample(
+def draw_labellings(
     const double[:, ::1] scores,       # [T, Y] F of one sequence
     const double[:, ::1] edges,        # [Y, Y] E
     const double[::1] start,           # [Y] s
@@ -15,7 +13,7 @@ def sample(
     const double[:, ::1] uniform,      # [S, T] random numbers from [0, 1)
     int[:, ::1] labels,                # [S, T] out
 ):
-    """Draw labellings of a sequence."""
+    """Draw labellings of a sequence, in place."""
     cdef Py_ssize_t T = scores.shape[0], Y = scores.shape[1], S = labels.shape[0], t, y, z, s
     cdef double total, top, aim
     factors, reached = np.exp(edges - np.max(edges)), np.empty((T, Y))

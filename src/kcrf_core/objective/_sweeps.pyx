@@ -11,10 +11,10 @@ def sweep(
     Py_ssize_t sweeps,
 ):
     """Minimise over one coordinate after another, and go through all of them so many times."""
-    cdef Py_ssize_t d = point.shape[0], i, j, sweep
+    cdef Py_ssize_t d = point.shape[0], i, j, _
     cdef double aim, curvature, least, step
     with nogil:
-        for sweep in range(sweeps):
+        for _ in range(sweeps):
             for i in range(d):
                 curvature = matrix[i, i]
                 aim, least = point[i] - slopes[i] / curvature, thresholds[i] / curvature

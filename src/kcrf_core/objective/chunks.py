@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..chains import Expected, HalfKnown, Held, MappedClique, Problem, Sums, _samples, chain, hold
+from ..chains import Expected, HalfKnown, Held, MappedClique, Problem, Sums, chain, draw_labellings, hold
 from ..system import positions_within, sequence_chunks
 
 # Positions in a chunk: few enough that a chunk of a reduced map stays in the second cache of one core, where its values
@@ -137,7 +137,7 @@ class ScoredChunk(Chunk):
         scores = np.ascontiguousarray(self.scores[part], dtype=np.float64)
         labels = np.empty((number, len(scores)), dtype=np.int32)
         uniform = np.random.default_rng(seed).random(labels.shape)
-        _samples.sample(scores, edges.stacked()[0], edges.start, edges.end, uniform, labels)
+        draw_labellings(scores, edges.stacked()[0], edges.start, edges.end, uniform, labels)
         return labels
 
     def label_variances(self) -> np.ndarray:

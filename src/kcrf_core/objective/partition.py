@@ -303,24 +303,25 @@ class Partition:
                 found.append((columns, sums))
             return chunk.rows.stop, found
 
-        total, part = np.zeros((2, size, size), dtype=np.float32)
+        total: np.ndarray | None = None
+        part: np.ndarray | None = None
         waiting: list[tuple[np.ndarray, np.ndarray]] = []
 
-        def multiply(rows: slice) -> None:
+        def multiply(into: np.ndarray, rows: slice) -> None:
             for columns, sums in waiting:
                 begin, end = np.searchsorted(columns, (rows.start, rows.stop)).tolist()
-                add_products(sums[:, begin:end].T @ sums[:, :end], columns[begin:end], columns[:end], part)
+                add_products(sums[:, begin:end].T @ sums[:, :end], columns[begin:end], columns[:end], into)
 
         for stop, found in self.over_chunks(theta, drawn):
             waiting += found
             ends = stop in self.runs.borders
             if ends or sum(sums.size for _, sums in waiting) >= SUMS_AT_ONCE:
-                self.workers.run(multiply, ranges(size, COLUMNS_TOGETHER))
+                part = np.zeros((size, size), dtype=np.float32) if part is None else part
+                self.workers.run(partial(multiply, part), ranges(size, COLUMNS_TOGETHER))
                 waiting.clear()
             if ends:
-                total += part
-                part[:] = 0.0
-        return total
+                total, part = part if total is None else iadd(total, part), None
+        return np.zeros((size, size), dtype=np.float32) if total is None else total
 
     def extent(self, term: int, scale: np.ndarray) -> Extent:
         """Return the largest values of a term's rows, multiplied by factors of its columns if given."""

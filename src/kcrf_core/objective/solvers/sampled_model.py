@@ -17,8 +17,7 @@ import numpy as np
 
 from ...errors import NumericError
 from ...system import Workers, in_place, ranges
-from .. import Objective, Point, Vector
-from .._sweeps import sweep
+from .. import Objective, Point, Vector, sweep
 
 # Labellings that are drawn for each parameter. With d parameters and n labellings curvatures are off by up to
 # (1 - sqrt(d / n))^2 and (1 + sqrt(d / n))^2. Passes by 4, 8 and 16 of them: 48, 30 and 25 (120 documents of header).
@@ -67,7 +66,7 @@ class SampledModel:
 
     def __init__(self, part: Objective, columns: np.ndarray, matrix: np.ndarray):
         self.columns, self._vectors, self._workers = columns, part.vectors, part.engine.workers
-        self._matrix, self._samples = matrix, SAMPLES * len(columns)
+        self.matrix, self._samples = matrix, SAMPLES * len(columns)
         self._least = part.vectors.values_at(part.thresholds, columns)
         self._start, self._slope, self._change = (np.empty(0) for _ in range(3))
 
@@ -77,21 +76,26 @@ class SampledModel:
         Among these it becomes the mean of both, by the labellings drawn for each; the others keep their regression on
         them.
         """
-        matrix, others = self._matrix, np.setdiff1d(np.arange(len(self.columns)), own)
-        inner, cross = self._rows(own), matrix[np.ix_(own, others)]
-        regression = Triangle(inner.copy(), self._workers).solve(cross)
+        matrix, others = self.matrix, np.setdiff1d(np.arange(len(self.columns)), own)
+        cross = matrix[np.ix_(own, others)]
+        regression = SingleTriangle(self._rows(own), self._workers).solve(cross) if len(others) else cross
         self._samples += before._samples
-        inner += np.float32(before._samples / self._samples) * (before._rows(kept) - inner)
-        joint = inner @ regression
+        weight, joint = np.float32(before._samples / self._samples), np.empty_like(cross)
+
+        def join(rows: slice) -> None:
+            mean = matrix[np.ix_(own[rows], own)]
+            mean += weight * (before.matrix[np.ix_(kept[rows], kept)] - mean)
+            matrix[np.ix_(own[rows], own)], joint[rows] = mean, mean @ regression
+
+        self._workers.run(join, ranges(len(own), BLOCK))
         matrix[np.ix_(others, others)] += regression.T @ joint - cross.T @ regression
-        matrix[np.ix_(own, own)] = inner
         matrix[np.ix_(own, others)], matrix[np.ix_(others, own)] = joint, joint.T
 
     def _times(self, vector: np.ndarray) -> np.ndarray:
         out, vector = np.empty(len(vector)), vector.astype(np.float32)
 
         def multiply(rows: slice) -> None:
-            out[rows] = self._matrix[rows] @ vector
+            out[rows] = self.matrix[rows] @ vector
 
         self._workers.run(multiply, ranges(len(out), BLOCK))
         return out
@@ -101,7 +105,7 @@ class SampledModel:
         start, slope = (self._vectors.values_at(vector, self.columns) for vector in (theta, now.gradient))
         kept = np.flatnonzero((start != 0) | (np.abs(slope) > NEAR * self._least))
         if len(kept) < WORTH_LEAVING * len(start):
-            self._matrix = self._rows(kept)
+            self.matrix = self._rows(kept)
             start, slope, self._least, self.columns = (own[kept] for own in (start, slope, self._least, self.columns))
         least, self._start, self._slope = self._least, start, slope
         before, best = float(least @ np.abs(start)), (np.inf, np.zeros(len(start)), slope, 0.0)
@@ -109,7 +113,7 @@ class SampledModel:
         def swept(point: np.ndarray, slopes: np.ndarray) -> np.ndarray:
             """Return signs after sweeps from a point."""
             point, slopes = point.copy(), slopes.copy()
-            sweep(self._matrix, point, slopes, least, SWEEPS)
+            sweep(self.matrix, point, slopes, least, SWEEPS)
             tried(point - start, slopes, point)
             return np.sign(point)
 
@@ -147,7 +151,7 @@ class SampledModel:
         """Return the step that brings the others to zero and takes the slope off those that are free."""
         own, step = np.flatnonzero(free), np.where(free, 0.0, -start)
         slope = slope + self._times(step) if step.any() else slope
-        step[own] = Triangle(self._rows(own), self._workers).solve(-slope[own])
+        step[own] = SingleTriangle(self._rows(own), self._workers).solve(-slope[own])
         return step
 
     def _rows(self, own: np.ndarray) -> np.ndarray:
@@ -155,7 +159,7 @@ class SampledModel:
         out = np.empty((len(own), len(own)), dtype=np.float32)
 
         def copy(rows: slice) -> None:
-            np.take(np.take(self._matrix, own[rows], axis=0), own, axis=1, out=out[rows], mode="clip")
+            np.take(np.take(self.matrix, own[rows], axis=0), own, axis=1, out=out[rows], mode="clip")
 
         self._workers.run(copy, ranges(len(own), BLOCK))
         return out
@@ -175,7 +179,7 @@ class SampledModel:
         scales = np.array([[1 / curved], [-1 / modelled]], dtype=np.float32)
 
         def correct(rows: slice) -> None:
-            self._matrix[rows] += (both[:, rows] * scales).T @ both
+            self.matrix[rows] += (both[:, rows] * scales).T @ both
 
         self._workers.run(correct, ranges(len(step), BLOCK))
 
@@ -187,7 +191,7 @@ def slope_along(start: np.ndarray, step: np.ndarray, gradient: np.ndarray, thres
     return float((gradient + thresholds * signs) @ step)
 
 
-class Triangle:
+class SingleTriangle:
     """L of a positive matrix L L^T in single precision; the same bits for any number of threads."""
 
     def __init__(self, matrix: np.ndarray, workers: Workers):
