@@ -297,7 +297,7 @@ class Partition:
                     meant = numbers[j] >= 0
                     sums[:, numbers[j][meant]] += counts[:, layout[meant]]
                 columns = np.flatnonzero((sums != sums[0]).any(axis=0))
-                sums = sums[:, columns]
+                sums = np.take(sums, columns, axis=1)
                 sums -= sums.mean(axis=0)
                 sums *= np.float32(math.sqrt(chunk.weights[k] / (len(sums) - 1)))
                 found.append((columns, sums))

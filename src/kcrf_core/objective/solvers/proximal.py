@@ -45,7 +45,7 @@ STEPS_ALONE, SMALL, SMALLER = 40, 1 / 16, 0.8
 # then, or after so many, there is another sample. Where their gap is below so many times that one, passes over all
 # parameters follow each: bounds of several points are nearer. Seconds for these steps with 12 and 40 of them: 70 and 92
 # (header, 16 threads).
-NEARER, ENOUGH, STEPS_BY_SAMPLES, CLOSE = 0.1, 0.75, 12, 20
+NEARER, ENOUGH, STEPS_BY_SAMPLES, CLOSE = 0.1, 0.75, 12, 200
 # Rounding to single precision changes P by up to this part of it. Where that hides what a step gains, it is taken if P
 # rises at its end by no more than this part of the slope by which it fell at first. Passes to a gap of 0.001 without
 # this and with it: 2,289 and 1,426 (30 documents of header).
@@ -73,12 +73,12 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) ->
         small = taken >= FIRST_RENEWAL and len(model) <= SMALL * objective.size
         if small and now.dual is not None and isinstance(objective.vectors, HostVectors):
             if samples and affordable(objective, len(model), objective.nonzero(theta), run.passes):
-                theta, now, samples = *sampled_steps(objective, theta, now, np.sort(model.columns), run), False
+                theta, samples = sampled_steps(objective, theta, now, run), False
                 model = QuadraticModel(objective, theta)
                 model.look(objective, theta, run)
             else:
                 theta = steps_alone(objective, theta, now, model, run)
-                now = run.evaluate(objective, theta)
+            now = run.evaluate(objective, theta)
 
 
 class MembersAlone:
@@ -125,38 +125,39 @@ def steps_alone(objective: Objective, theta: Vector, now: Point, model: Quadrati
     return alone.whole()
 
 
-def sampled_steps(
-    objective: Objective, theta: Vector, now: Point, members: np.ndarray, run: Run
-) -> tuple[Vector, Point]:
-    """Take steps with members alone by a sampled Hessian, until the run stops them or they gain nothing."""
+def sampled_steps(objective: Objective, theta: Vector, now: Point | None, run: Run) -> Vector:
+    """Take steps by a sampled Hessian with those parameters alone that are not zero or want to leave it.
+
+    They end when the run stops them or they gain nothing.
+    """
     before: tuple[SampledModel, np.ndarray] | None = None  # and which parameters it has
     while True:
+        now = run.evaluate(objective, theta) if now is None else now
+        assert now.dual is not None
+        members = np.union1d(np.flatnonzero(objective.vectors.to_array(theta)), now.dual.places)
         alone = MembersAlone(objective, theta, now, members, run)
         matrix = sampled_matrix(alone.part, alone.theta, alone.columns)
         if matrix is None:
-            return theta, now
+            return theta
         model = SampledModel(alone.part, alone.columns, matrix)
         if before is not None:
             _, *common = np.intersect1d(before[1], members, assume_unique=True, return_indices=True)
             model.go_on(before[0], *common)
-        aim = max(ENOUGH * run.aim(), NEARER * relative_gap(alone.now.value, alone.now.lower))
-        began = alone.now
+        began, now = alone.now, None
+        aim = max(ENOUGH * run.aim(), NEARER * relative_gap(began.value, began.lower))
         for _ in range(STEPS_BY_SAMPLES):
             try:
-                gap = alone.step(model)
+                gap, now = alone.step(model), None
             except NumericError:  # rounding has made the matrix useless
                 gap = None
             if gap is None or gap <= aim:
                 break
             if gap <= CLOSE * run.aim():
-                run.evaluate(objective, alone.whole())
+                now = run.evaluate(objective, alone.whole())
         if alone.now is began:
-            return theta, now
+            return theta
         theta = alone.whole()
         before = None if gap is None else (model, alone.places[model.columns])
-        now = run.evaluate(objective, theta)
-        assert now.dual is not None
-        members = np.union1d(np.flatnonzero(objective.vectors.to_array(theta)), now.dual.places)
 
 
 def step(
