@@ -206,8 +206,7 @@ def add_label_sums(
     const int[:, ::1] labels,          # [S, T]
     float[:, ::1] out,                 # [S, d] added to
 ):
-    """Add for each parameter what the sum of its feature over the positions with its label is above that of the first
-    labelling, in each labelling."""
+    """Add the sums of features over the positions with a parameter's label, less those of the first labelling."""
     cdef Py_ssize_t Y = factors.shape[0], C = factors.shape[1], S = labels.shape[0], t, s, y, n, others
     cdef int64 i, k, row
     cdef double value
