@@ -253,7 +253,8 @@ class ExplicitMap(FeatureMap):
     ) -> None:
         """Add the sums of sparse columns over rows with each label of labellings [S, n] to out [S, d] float32.
 
-        Those of the first labelling are subtracted from all. `numbers` [K] says where those of kept places go, -1 for nowhere; factors of columns are left out.
+        Those of the first labelling are subtracted from all. `numbers` [K] says where those of kept places go, -1 for
+        nowhere; factors of columns are left out.
         """
         assert places is not None
         indptr = self.rows.indptr[rows.start : rows.stop + 1]
