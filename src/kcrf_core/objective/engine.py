@@ -252,7 +252,8 @@ class Engine:
             if self._places is not None:
                 own = [b if p.places is None else b[p.places] for b, p in zip(blocks, self._places[k], strict=True)]
             arguments.append((*points, own, size, each[borders[k] : borders[k + 1]], borders[k]))
-        total = reduce(iadd, self.executor.ask(self.handles, Partition.sampled_hessian, arguments))
+        answers = iter(self.executor.ask(self.handles, Partition.sampled_hessian, arguments))
+        total = reduce(iadd, answers, np.require(next(answers), requirements="W"))
         drawn = np.repeat(each > 0, np.diff(self.problem.offsets))
         own = (scale[places] * math.sqrt(weights.sum() / weights[drawn].sum())).astype(np.float32)
         total *= own[:, None]

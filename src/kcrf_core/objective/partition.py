@@ -48,8 +48,8 @@ from .terms import ObjectiveTerm, Predictions, block_slices, cliques_by_kind, sh
 from .vectors import HostVectors, Vector, Vectors
 
 ROWS_AT_ONCE, COLUMNS_AT_ONCE = 2048, 32
-# Of sums of labellings, and of columns of their covariance.
-SUMS_AT_ONCE, COLUMNS_TOGETHER = 1 << 23, 256
+# Labellings of a sequence whose mean is taken, sums of labellings, and columns of their covariance.
+LABELLINGS_AT_ONCE, SUMS_AT_ONCE, COLUMNS_TOGETHER = 512, 1 << 22, 256
 
 Result = TypeVar("Result")
 Marginals = dict[MappedClique, np.ndarray]  # of cliques, [N, states]
@@ -288,19 +288,21 @@ class Partition:
                 if not samples[number]:
                     continue
                 labels = chunk.samples(k, int(samples[number]), first + number)
-                sums = np.zeros((len(labels), size), dtype=np.float32)
-                for j, own in self.maps.items():
-                    assert isinstance(own, ExplicitMap)
-                    own.add_label_sums(rows, labels, self.terms[j].places, numbers[j], factors[j], sums)
-                counts = _clique_counts(labels, Y, chunk.cut)
-                for j, layout in layouts.items():
-                    meant = numbers[j] >= 0
-                    sums[:, numbers[j][meant]] += counts[:, layout[meant]]
-                columns = np.flatnonzero((sums != sums[0]).any(axis=0))
-                sums = np.take(sums, columns, axis=1)
-                sums -= sums.mean(axis=0)
-                sums *= np.float32(math.sqrt(chunk.weights[k] / (len(sums) - 1)))
-                found.append((columns, sums))
+                parts = ranges(len(labels), LABELLINGS_AT_ONCE)
+                for own_labels in map(labels.__getitem__, parts):
+                    sums = np.zeros((len(own_labels), size), dtype=np.float32)
+                    for j, own in self.maps.items():
+                        assert isinstance(own, ExplicitMap)
+                        own.add_label_sums(rows, own_labels, self.terms[j].places, numbers[j], factors[j], sums)
+                    counts = _clique_counts(own_labels, Y, chunk.cut)
+                    for j, layout in layouts.items():
+                        meant = numbers[j] >= 0
+                        sums[:, numbers[j][meant]] += counts[:, layout[meant]]
+                    columns = np.flatnonzero((sums != sums[0]).any(axis=0))
+                    sums = np.take(sums, columns, axis=1)
+                    sums -= sums.mean(axis=0)
+                    sums *= np.float32(math.sqrt(chunk.weights[k] / (len(labels) - len(parts))))
+                    found.append((columns, sums))
             return chunk.rows.stop, found
 
         total: np.ndarray | None = None
