@@ -68,7 +68,7 @@ class SampledModel:
         self.columns, self._vectors, self._workers = columns, part.vectors, part.engine.workers
         self.matrix, self._samples = matrix, SAMPLES * len(columns)
         self._least = part.vectors.values_at(part.thresholds, columns)
-        self._start, self._slope, self._change = (np.empty(0) for _ in range(3))
+        self._start, self._slope = np.empty(0), np.empty(0)
 
     def go_on(self, before: SampledModel, kept: np.ndarray, own: np.ndarray) -> None:
         """Take up the matrix of an earlier model, with all that it has learned: its `kept` parameters are `own` here.
