@@ -297,6 +297,23 @@ def test_sampled_hessians_have_the_same_bits(more, rng, workers, monkeypatch):
         same(found[0], Objective.on(engine, terms).with_parameters(chosen)[0].sampled_hessian(theta, columns, 3000))
 
 
+def test_what_cannot_be_sampled_goes_on_as_before(rng, workers, monkeypatch):
+    """With real columns there is no sample: the model, its pairs and the passes stay what they are."""
+    monkeypatch.setattr(proximal, "FIRST_RENEWAL", 2)
+    monkeypatch.setattr(proximal, "SMALL", 1.0)
+    objective, _ = both("sparse", rng, workers, monkeypatch)
+    found = []
+    for answer in (False, True):
+        asked = []
+        monkeypatch.setattr(
+            proximal, "affordable", lambda *given, asked=asked, answer=answer: asked.append(given) or answer
+        )
+        result = SOLVERS["proximal"](objective, objective.vectors.zeros(), Run(1e-4, 200))
+        found.append((result.theta, result.value, result.lower))
+        assert asked
+    same(*found)
+
+
 def test_steps_by_samples_end_at_the_same_bits(rng, workers, monkeypatch):
     monkeypatch.setattr(proximal, "FIRST_RENEWAL", 2)
     monkeypatch.setattr(proximal, "SMALL", 1.0)

@@ -11,6 +11,7 @@ costs as much as the rest of a pass, and threads gain little there. Passes with 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -72,12 +73,15 @@ def descend(objective: Objective, theta: Vector, now: Point | None, run: Run) ->
         theta, now = reached
         small = taken >= FIRST_RENEWAL and len(model) <= SMALL * objective.size
         if small and now.dual is not None and isinstance(objective.vectors, HostVectors):
+            reached_by_samples = theta
             if samples and affordable(objective, len(model), objective.nonzero(theta), run.passes):
-                theta, samples = sampled_steps(objective, theta, now, run), False
+                reached_by_samples, samples = sampled_steps(objective, theta, now, run), False
+            if reached_by_samples is theta:
+                theta = steps_alone(objective, theta, now, model, run)
+            else:
+                theta = reached_by_samples
                 model = QuadraticModel(objective, theta)
                 model.look(objective, theta, run)
-            else:
-                theta = steps_alone(objective, theta, now, model, run)
             now = run.evaluate(objective, theta)
 
 
@@ -128,7 +132,7 @@ def steps_alone(objective: Objective, theta: Vector, now: Point, model: Quadrati
 def sampled_steps(objective: Objective, theta: Vector, now: Point | None, run: Run) -> Vector:
     """Take steps by a sampled Hessian with those parameters alone that are not zero or want to leave it.
 
-    They end when the run stops them or they gain nothing.
+    They end when the run stops them or they gain nothing; where none does `theta` itself is returned.
     """
     before: tuple[SampledModel, np.ndarray] | None = None  # and which parameters it has
     while True:
@@ -142,7 +146,8 @@ def sampled_steps(objective: Objective, theta: Vector, now: Point | None, run: R
         model = SampledModel(alone.part, alone.columns, matrix)
         if before is not None:
             _, *common = np.intersect1d(before[1], members, assume_unique=True, return_indices=True)
-            model.go_on(before[0], *common)
+            with suppress(NumericError):  # rounding: the new one alone
+                model.go_on(before[0], *common)
         began, now = alone.now, None
         aim = max(ENOUGH * run.aim(), NEARER * relative_gap(began.value, began.lower))
         for _ in range(STEPS_BY_SAMPLES):

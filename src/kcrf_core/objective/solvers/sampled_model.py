@@ -27,8 +27,8 @@ LONGER = 1.25
 # What is added to the diagonal, as a part of it, so that rounding leaves the matrix positive. It is c or more: where
 # expected counts differ from those seen by c, as they do at the minimum, so large is the variance at least.
 RIDGE = 1e-3
-# A model takes about this many multiplications for d parameters, n of them not zero (a labelling has half of them at
-# most), and a pass so many for each position and Y^2 + `PER_POSITION`, in their time.
+# A model takes about this many multiplications for d parameters, n of them not zero, and a pass so many for each
+# position and Y^2 + `PER_POSITION`, in their time. Labellings of one sequence differ in about half of the d or fewer.
 PER_CUBE, PER_SOLVED_CUBE, PER_PAIR, PER_POSITION = SAMPLES / 4, 20, 80, 300
 # Values of the matrix, at most: so many times those of a vector like theta, or so many where that is less.
 MOST_VECTORS, FEWEST_VALUES = 6, 1 << 24
