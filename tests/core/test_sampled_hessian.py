@@ -11,8 +11,8 @@ from kcrf_core.kernels import Inputs
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.objective import ObjectiveTerm
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, proximal, sampled_model
-from kcrf_core.objective.solvers.sampled_model import SampledModel, SingleTriangle, sampled_matrix
-from kcrf_core.system import Workers
+from kcrf_core.objective.solvers.sampled_model import SampledModel, sampled_matrix
+from kcrf_core.system import factorise
 from problems import on_threads
 
 
@@ -50,23 +50,6 @@ def test_what_cannot_be_sampled_is_not(rng, workers):
     whole = categories(rng, workers)
     assert whole.sampled_hessian(np.zeros(whole.size), np.arange(3), 10) is None  # not of kept places
     assert sampled_matrix(whole.with_parameters(np.arange(3))[0], np.zeros(3), np.arange(0)) is None
-
-
-def test_triangles_solve(rng):
-    d = 600
-    root = rng.normal(size=(d, d)).astype(np.float32)
-    matrix = root @ root.T / d + np.eye(d, dtype=np.float32)
-    right = rng.normal(size=(d, 3))
-    found = []
-    for threads in (1, 3):
-        with Workers(threads) as workers:
-            triangle = SingleTriangle(matrix.copy(), workers)
-            found.append([triangle.solve(right), triangle.solve(right[:, 0])])
-            np.testing.assert_allclose(matrix @ found[-1][0], right, atol=1e-4)
-            with pytest.raises(NumericError, match="positive"):
-                SingleTriangle(matrix - 2 * np.eye(d, dtype=np.float32), workers)
-    assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
-    np.testing.assert_allclose(found[0][0][:, 0], found[0][1], atol=1e-5)
 
 
 @pytest.fixture
@@ -183,7 +166,7 @@ def test_rare_parameters_have_a_curvature(rng, workers):
     theta = np.zeros(part.size)
     theta[0] = 60.0  # a label that is certain
     matrix = sampled_matrix(part, theta, np.arange(part.size))
-    assert (np.diag(matrix) >= part.thresholds).all() and SingleTriangle(matrix, part.engine.workers)
+    assert (np.diag(matrix) >= part.thresholds).all() and factorise(matrix, part.engine.workers)
 
 
 def test_models_cost_no_more_than_the_passes_so_far(rng, workers):

@@ -9,6 +9,7 @@ from scipy.linalg import solve_triangular
 from kcrf_core import Workers
 from kcrf_core.maps import triangles
 from kcrf_core.maps.triangles import Triangle
+from kcrf_core.system import factorise, solve_factorised
 
 
 def random_triangle(rng, M):
@@ -74,3 +75,27 @@ def test_lapack_in_place_refuses_rows_that_are_not_close(rng):
     in_place.substitute_rows(triangle, rows)
     np.testing.assert_allclose(right, expected, atol=1e-12)
     np.testing.assert_allclose(rows.T, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_factorised_on_threads(rng, dtype):
+    d = 600
+    root = rng.normal(size=(d, d))
+    matrix = (root @ root.T / d + np.eye(d)).astype(dtype)
+    expected, right = np.linalg.cholesky(matrix.astype(np.float64)), rng.normal(size=(d, 3))
+    found = []
+    for threads in (1, 3):
+        with Workers(threads) as workers:
+            triangle = matrix.copy()
+            assert factorise(triangle, workers)
+            found.append(triangle)
+            for columns in (right, right[:, 0]):
+                solved = solve_factorised(triangle, columns)
+                assert solved.dtype == dtype
+                np.testing.assert_allclose(matrix @ solved, columns, atol=1e-4 if dtype == np.float32 else 1e-11)
+            for wrong in (10, 300, 599):  # in the first block, in between, and in the last one
+                spoilt = matrix.copy()
+                spoilt[wrong, wrong] = -1
+                assert not factorise(spoilt, workers)
+    assert np.array_equal(*found)
+    np.testing.assert_allclose(np.tril(found[0]), expected, atol=1e-5 if dtype == np.float32 else 1e-12)

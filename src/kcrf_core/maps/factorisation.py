@@ -18,8 +18,19 @@ import numpy as np
 
 from ..errors import NumericError
 from ..kernels import Inputs, Kernel, Pivots, gram
-from ..system import DOUBLE, Array, Backend, Budget, Workers, in_place, linear_algebra, ranges
-from .triangles import ROWS_AT_ONCE, factorise, square_gram
+from ..system import (
+    DOUBLE,
+    FACTORISED_AT_ONCE,
+    Array,
+    Backend,
+    Budget,
+    Workers,
+    factorise,
+    in_place,
+    linear_algebra,
+    ranges,
+)
+from .triangles import square_gram
 
 ROWS_PER_TASK = 1024
 CANDIDATES_PER_TASK = 8
@@ -133,7 +144,7 @@ class ThreadSource(KernelSource):
 
         def substitute(some: slice) -> None:
             right = gram(self.kernel, pivots, part.take(some))  # [m, n]
-            for block in ranges(m, ROWS_AT_ONCE):  # LAPACK would copy an L that is part of a larger matrix
+            for block in ranges(m, FACTORISED_AT_ONCE):  # LAPACK would copy an L that is part of a larger matrix
                 right[block] -= triangle[block, : block.start] @ right[: block.start]
                 in_place.substitute(triangle[block, block], right[block])
             mine[some] = right.T

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import NumericError
 from ..kernels import Inputs, Kernel, Pivots
-from ..system import Budget, Workers, ranges
+from ..system import Budget, Workers, factorise, ranges
 from . import native
 from .factorisation import FLOORS
 from .feature_map import Block, FeatureMap
@@ -26,7 +26,7 @@ from .heads import Empty, Extent, PivotHead
 from .native import Products
 from .partition_sums import Partitions, summed_by
 from .sparse_weights import KeptWeights
-from .triangles import factorise, square_gram
+from .triangles import square_gram
 
 ROWS_PER_TASK = 256
 FILLED_ROWS = 512

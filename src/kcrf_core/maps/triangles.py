@@ -1,4 +1,4 @@
-"""Cholesky factors L [M, M] of kernel matrices, and systems L X = B and L^T X = B with them, on many threads.
+"""Kernel matrices [M, M], and systems L X = B and L^T X = B with their Cholesky factors L, on many threads.
 
 Substitution goes row after row. Here blocks on the diagonal of L are inverted once, and then a system is a few products
 after another, each of which threads share by rows of X,
@@ -15,10 +15,9 @@ import numpy as np
 
 from ..errors import NumericError
 from ..kernels import Inputs, Kernel, gram
-from ..system import Budget, Workers, in_place, ranges
+from ..system import FACTORISED_AT_ONCE, Budget, Workers, in_place, ranges
 from .native import LOWER, UPPER, product
 
-ROWS_AT_ONCE = 256  # of a matrix that is filled or factorised
 BLOCK = 512  # rows of a block that is inverted: more take memory, fewer make threads wait for each other more often
 
 
@@ -29,30 +28,8 @@ def square_gram(kernel: Kernel, inputs: Inputs, workers: Workers) -> np.ndarray:
     def task(part: slice) -> None:
         K[part] = gram(kernel, inputs.take(part), inputs)
 
-    workers.run(task, ranges(len(inputs), ROWS_AT_ONCE))
+    workers.run(task, ranges(len(inputs), FACTORISED_AT_ONCE))
     return K
-
-
-def factorise(K: np.ndarray, workers: Workers) -> bool:
-    """Put the Cholesky factor L of a matrix in its lower triangle; return False if it has none.
-
-    Column blocks one after the other, the rows below each of them on all threads.
-    """
-    blocks = ranges(len(K), ROWS_AT_ONCE)
-    for number, block in enumerate(blocks):
-        if in_place.factorise(K[block, block]):
-            return False
-        below = blocks[number + 1 :]
-
-        def solve(rows: slice, block: slice = block) -> None:
-            in_place.substitute_rows(K[block, block], K[rows, block])
-
-        def update(rows: slice, block: slice = block) -> None:
-            K[rows, block.stop : rows.stop] -= K[rows, block] @ K[block.stop : rows.stop, block].T
-
-        workers.run(solve, below)
-        workers.run(update, below[::-1])  # those with most to do first
-    return True
 
 
 class Triangle:

@@ -1,5 +1,10 @@
 from ._row_products import VECTOR_WIDTHS as VECTOR_WIDTHS, vector_width as vector_width
 from .backend import DOUBLE as DOUBLE, Array as Array, Backend as Backend
+from .cholesky import (
+    FACTORISED_AT_ONCE as FACTORISED_AT_ONCE,
+    factorise as factorise,
+    solve_factorised as solve_factorised,
+)
 from .forks import renew_after_fork as renew_after_fork
 from .late_scipy import in_place as in_place, linear_algebra as linear_algebra
 from .memory import Budget as Budget, free_memory as free_memory, hand_back as hand_back

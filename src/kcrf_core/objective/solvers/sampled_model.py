@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import NumericError
-from ...system import Workers, in_place, ranges
+from ...system import factorise, ranges, solve_factorised
 from .. import Objective, Point, Vector, sweep
 
 # Labellings that are drawn for each parameter. With d parameters and n labellings curvatures are off by up to
@@ -39,6 +39,7 @@ BLOCK = 256
 # They end with a small part of all parameters wrong.
 MOST_EXCHANGES, PATIENCE, SWEEPS = 20, 2, 5
 FEW = 5e-3
+POLISH = 1
 HIDDEN = 1e-9  # rounding of slopes, as a part of c
 
 
@@ -78,7 +79,7 @@ class SampledModel:
         """
         matrix, others = self.matrix, np.setdiff1d(np.arange(len(self.columns)), own)
         cross = matrix[np.ix_(own, others)]
-        regression = SingleTriangle(self._rows(own), self._workers).solve(cross) if len(others) else cross
+        regression = self._inverse_times(own, cross) if len(others) else cross
         self._samples += before._samples
         weight, joint = np.float32(before._samples / self._samples), np.empty_like(cross)
 
@@ -145,14 +146,23 @@ class SampledModel:
             if not patience:  # exchanges may go round in circles; sweeps never do
                 signs = swept(start + best[1], best[2])
                 fewest, patience = len(start) + 1, PATIENCE
+        if POLISH and count:
+            swept(start + best[1], best[2])
         return start, best[1], best[3]
 
     def _solved(self, start: np.ndarray, slope: np.ndarray, free: np.ndarray) -> np.ndarray:
         """Return the step that brings the others to zero and takes the slope off those that are free."""
         own, step = np.flatnonzero(free), np.where(free, 0.0, -start)
         slope = slope + self._times(step) if step.any() else slope
-        step[own] = SingleTriangle(self._rows(own), self._workers).solve(-slope[own])
+        step[own] = self._inverse_times(own, -slope[own])
         return step
+
+    def _inverse_times(self, own: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return the inverse of some rows and the same columns of the matrix, times [n] or [n, c]."""
+        triangle = self._rows(own)
+        if not factorise(triangle, self._workers):
+            raise NumericError("a sampled Hessian is not positive")
+        return solve_factorised(triangle, right)
 
     def _rows(self, own: np.ndarray) -> np.ndarray:
         """Return a copy of some rows and the same columns of the matrix."""
@@ -189,36 +199,3 @@ def slope_along(start: np.ndarray, step: np.ndarray, gradient: np.ndarray, thres
     point = start + step
     signs = np.sign(np.where(point != 0, point, start))
     return float((gradient + thresholds * signs) @ step)
-
-
-class SingleTriangle:
-    """L of a positive matrix L L^T in single precision; the same bits for any number of threads."""
-
-    def __init__(self, matrix: np.ndarray, workers: Workers):
-        """Take the lower triangle, in place."""
-        self._matrix, self._parts, self._inverses = matrix, ranges(len(matrix), BLOCK), []
-        for number, own in enumerate(self._parts):
-            inverse = matrix[own, own].astype(np.float64)
-            if in_place.factorise(inverse) or in_place.invert_triangle(inverse):
-                raise NumericError("a sampled Hessian is not positive")
-            self._inverses.append(np.tril(inverse).astype(np.float32))
-            below = self._parts[number + 1 :]
-
-            def divide(rows: slice, own: slice = own) -> None:
-                matrix[rows, own] = matrix[rows, own] @ self._inverses[-1].T
-
-            def subtract(rows: slice, own: slice = own) -> None:
-                matrix[rows, own.stop : rows.stop] -= matrix[rows, own] @ matrix[own.stop : rows.stop, own].T
-
-            workers.run(divide, below)
-            workers.run(subtract, below)
-
-    def solve(self, right: np.ndarray) -> np.ndarray:
-        """Return (L L^T)^-1 times a vector."""
-        out = right.astype(np.float32)
-        for own, inverse in zip(self._parts, self._inverses, strict=True):
-            out[own] = inverse @ (out[own] - self._matrix[own, : own.start] @ out[: own.start])
-        for own, inverse in zip(self._parts[::-1], self._inverses[::-1], strict=True):
-            out[own] = inverse.T @ out[own]
-            out[: own.start] -= self._matrix[own, : own.start].T @ out[own]
-        return out
