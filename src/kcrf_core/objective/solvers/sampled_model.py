@@ -24,9 +24,10 @@ from .. import Objective, Point, Vector, sweep
 SAMPLES = 16
 # The minimum of a model goes where its curvatures are too small: they are multiplied by this.
 LONGER = 1.25
-# What is added to the diagonal, as a part of it, so that rounding leaves the matrix positive. It is c or more: where
-# expected counts differ from those seen by c, as they do at the minimum, so large is the variance at least.
-RIDGE = 1e-3
+# What is added to the diagonal, as a part of it, so that rounding leaves the matrix positive. It is this part of c or
+# more: where expected counts differ from those seen by c, as they do at the minimum, variances are hardly smaller.
+# Steps until P was within 1e-6 of the optimum, with all of c and half of it: 48 and 36 (header).
+RIDGE, LEAST_VARIANCE = 1e-3, 0.5
 # A model takes about this many multiplications for d parameters, n of them not zero, and a pass so many for each
 # position and Y^2 + `PER_POSITION`, in their time. Labellings of one sequence differ in about half of the d or fewer.
 PER_CUBE, PER_SOLVED_CUBE, PER_PAIR, PER_POSITION = SAMPLES / 4, 20, 80, 300
@@ -39,7 +40,6 @@ BLOCK = 256
 # They end with a small part of all parameters wrong.
 MOST_EXCHANGES, PATIENCE, SWEEPS = 20, 2, 5
 FEW = 5e-3
-POLISH = 1
 HIDDEN = 1e-9  # rounding of slopes, as a part of c
 
 
@@ -57,7 +57,7 @@ def sampled_matrix(part: Objective, theta: Vector, columns: np.ndarray) -> np.nd
     if matrix is not None:
         matrix *= LONGER
         diagonal = np.diag_indices_from(matrix)
-        least = part.vectors.values_at(part.thresholds, columns)
+        least = LEAST_VARIANCE * part.vectors.values_at(part.thresholds, columns)
         matrix[diagonal] = (1 + RIDGE) * np.maximum(matrix[diagonal], least)
     return matrix
 
@@ -146,8 +146,6 @@ class SampledModel:
             if not patience:  # exchanges may go round in circles; sweeps never do
                 signs = swept(start + best[1], best[2])
                 fewest, patience = len(start) + 1, PATIENCE
-        if POLISH and count:
-            swept(start + best[1], best[2])
         return start, best[1], best[3]
 
     def _solved(self, start: np.ndarray, slope: np.ndarray, free: np.ndarray) -> np.ndarray:
