@@ -26,8 +26,9 @@ SAMPLES = 16
 LONGER = 1.25
 # What is added to the diagonal, as a part of it, so that rounding leaves the matrix positive. It is this part of c or
 # more: where expected counts differ from those seen by c, as they do at the minimum, variances are hardly smaller.
-# Steps until P was within 1e-6 of the optimum, with all of c and half of it: 48 and 36 (header).
-RIDGE, LEAST_VARIANCE = 1e-3, 0.5
+# Steps until P was within 1e-6 of the optimum, with all of c and half of it: 48 and 36 (header). Steps in all with 1e-3,
+# 3e-4 and 1e-4: 12, 9 and 10 (30 documents of header), and 18, 14 and 12 that take longer (60).
+RIDGE, LEAST_VARIANCE = 3e-4, 0.5
 # A model takes about this many multiplications for d parameters, n of them not zero, and a pass so many for each
 # position and Y^2 + `PER_POSITION`, in their time. Labellings of one sequence differ in about half of the d or fewer.
 PER_CUBE, PER_SOLVED_CUBE, PER_PAIR, PER_POSITION = SAMPLES / 4, 20, 80, 300
@@ -37,8 +38,9 @@ MOST_VECTORS, FEWEST_VALUES = 6, 1 << 24
 NEAR, WORTH_LEAVING = 0.8, 0.9
 BLOCK = 256
 # Exchanges, at most, and how many may leave no fewer wrong parameters before sweeps of coordinate descent come again.
-# They end with a small part of all parameters wrong.
-MOST_EXCHANGES, PATIENCE, SWEEPS = 20, 2, 5
+# They end with a small part of all parameters wrong. Exchanges in the first steps of three models, with 5 and with 20
+# sweeps: 20, 19, 3 and 5, 4, 2 (120 documents of header, a ridge of 1e-3); later steps take two either way.
+MOST_EXCHANGES, PATIENCE, SWEEPS, FIRST_SWEEPS = 20, 2, 5, 20
 FEW = 5e-3
 HIDDEN = 1e-9  # rounding of slopes, as a part of c
 
@@ -108,13 +110,14 @@ class SampledModel:
         if len(kept) < WORTH_LEAVING * len(start):
             self.matrix = self._rows(kept)
             start, slope, self._least, self.columns = (own[kept] for own in (start, slope, self._least, self.columns))
+        sweeps = SWEEPS if len(self._start) else FIRST_SWEEPS
         least, self._start, self._slope = self._least, start, slope
         before, best = float(least @ np.abs(start)), (np.inf, np.zeros(len(start)), slope, 0.0)
 
         def swept(point: np.ndarray, slopes: np.ndarray) -> np.ndarray:
             """Return signs after sweeps from a point."""
             point, slopes = point.copy(), slopes.copy()
-            sweep(self.matrix, point, slopes, least, SWEEPS)
+            sweep(self.matrix, point, slopes, least, sweeps)
             tried(point - start, slopes, point)
             return np.sign(point)
 
