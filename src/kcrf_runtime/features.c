@@ -492,34 +492,36 @@ INLINE int32_t conjunction_code(const kcrf_model *model, const struct family *fa
 }
 
 /* The known value of a text, or NULL and the slot that it may take. */
-static struct remembered *find_known(const kcrf_tagger *tagger, uint32_t column, uint64_t hash, kcrf_text text, struct known_slot **slot)
+static struct remembered *find_known(const kcrf_tagger *tagger, uint32_t column, uint64_t hash, kcrf_text text, uint64_t **slot)
 {
     for (size_t at = hash & (tagger->known_slots - 1);; at = (at + 1) & (tagger->known_slots - 1)) {
         *slot = tagger->slots + at;
-        uint32_t number = ACQUIRED((*slot)->number); /* threads may share the table */
-        if (!number)
+        uint64_t found = ACQUIRED(**slot); /* threads may share the table */
+        if (!found)
             return NULL;
-        struct remembered *known = known_at(tagger, number - 1);
-        if ((*slot)->tag == (uint32_t)(hash >> 32) && known->hash == hash && known->column == column &&
+        struct remembered *known = known_at(tagger, (uint32_t)found - 1);
+        if (found >> 32 == hash >> 32 && known->hash == hash && known->column == column &&
             known->size == text.size && !memcmp(known->text, text.text, text.size))
             return known;
     }
 }
 
-/* Add a value to those that taggers share, and return it; NULL if there is no room, or others hold the lock for long. */
+static uint64_t slot_of(uint64_t hash, size_t number) { return hash >> 32 << 32 | (number + 1); }
+
+/* Add a value to those that taggers share, which are never forgotten, and return it; NULL if there is no room. */
 static struct remembered *shared(kcrf_tagger *all, const struct remembered *own, kcrf_text text)
 {
-    struct known_slot *slot;
-    for (int tries = 0; TAKEN(all->lock); tries++)
-        if (tries == 1000)
-            return NULL;
-    struct remembered *known = find_known(all, own->column, own->hash, text, &slot);
-    if (!known && all->known_count < all->known_slots / 2) {
-        known = memcpy(known_at(all, all->known_count), own, all->known_bytes);
-        slot->tag = (uint32_t)(own->hash >> 32);
-        RELEASE(slot->number, (uint32_t)++all->known_count);
-    }
-    RELEASE(all->lock, 0);
+    uint64_t *slot, none = 0;
+    struct remembered *found = find_known(all, own->column, own->hash, text, &slot);
+    if (found || ACQUIRED(all->known_count) >= all->known_slots / 2)
+        return found;
+    size_t number = INCREASED(all->known_count);
+    if (number >= all->known_slots / 2)
+        return NULL;
+    struct remembered *known = memcpy(known_at(all, number), own, all->known_bytes);
+    for (; !CHANGED(*slot, none, slot_of(own->hash, number)); none = 0)
+        if ((found = find_known(all, own->column, own->hash, text, &slot)))
+            return found; /* another thread was sooner; this place stays unused */
     return known;
 }
 
@@ -529,7 +531,7 @@ static const char *sums_of(kcrf_tagger *tagger, uint32_t column, uint64_t hash, 
 {
     const kcrf_model *model = tagger->model;
     uint32_t first = model->column_families[column], last = model->column_families[column + 1];
-    struct known_slot *slot;
+    uint64_t *slot;
     struct remembered *known = tagger->shared ? find_known(tagger->shared, column, hash, text, &slot) : NULL;
     if (!known && (tagger->known_count || !tagger->shared))
         known = find_known(tagger, column, hash, text, &slot);
@@ -548,9 +550,9 @@ static const char *sums_of(kcrf_tagger *tagger, uint32_t column, uint64_t hash, 
         known->hash = hash, known->column = column, known->size = (uint32_t)text.size;
         memcpy(known->text, text.text, text.size <= LONGEST_KNOWN ? text.size : 0); /* longer ones are not found again */
         struct remembered *found = tagger->shared && text.size <= LONGEST_KNOWN ? shared(tagger->shared, known, text) : NULL;
-        tagger->known_count += !found;
         if (!found && text.size <= LONGEST_KNOWN && !find_known(tagger, column, hash, text, &slot))
-            *slot = (struct known_slot){(uint32_t)(hash >> 32), (uint32_t)tagger->known_count};
+            *slot = slot_of(hash, tagger->known_count);
+        tagger->known_count += !found;
         known = found ? found : known;
     }
     for (uint32_t f = first; f < last && model->needed_of[column]; f++)
@@ -618,7 +620,7 @@ static int column_scores(kcrf_tagger *tagger, const kcrf_text *cells, size_t T, 
                 continue;
             size_t begin = model->spans[c] ? 0 : reach, end = model->spans[c] ? N : reach + T, ahead = b + FETCHED_AHEAD;
             if (ahead >= begin && ahead < end) {
-                uint32_t number = ACQUIRED(near->slots[hashes[c * N + ahead] & (near->known_slots - 1)].number);
+                uint32_t number = (uint32_t)ACQUIRED(near->slots[hashes[c * N + ahead] & (near->known_slots - 1)]);
                 const char *known = (const char *)known_at(near, number ? number - 1 : 0);
                 for (size_t k = 0; k < sizeof(struct remembered) + (model->column_distances[c + 1] - model->column_distances[c]) * row; k += 64)
                     FETCH(known + k);

@@ -175,10 +175,6 @@ struct remembered {
     char text[LONGEST_KNOWN];
 };
 
-struct known_slot {
-    uint32_t tag, number; /* 1 + the number of the value, or 0 */
-};
-
 struct room {
     void *memory;
     size_t bytes;
@@ -189,7 +185,8 @@ struct kcrf_tagger {
     kcrf_error error;
     size_t T;
     struct room codes, numbers, scores, edges, text, bag, forward, backward, path, best, memory, work, sums, places, hashes, likely;
-    struct known_slot *slots;  /* [known_slots] a power of two, at most half of them filled */
+    uint64_t *slots;           /* [known_slots] a power of two, at most half of them filled: 32 bits of the hash and, below
+                                  them, 1 + the number of the value; or 0 */
     char *known;               /* [known_slots / 2, known_bytes] values in the order of their first use, so that frequent ones are near */
     char *beyond;              /* [distances, 2 reach, stride] sums of positions beyond the ends */
     const char **rows;         /* [distances] */
@@ -198,7 +195,6 @@ struct kcrf_tagger {
     void *known_memory;
     size_t known_slots, known_count, known_bytes, most_families, sum_bytes, sums_room; /* room: bytes of the sums of a value */
     bool scored, has_marginals;
-    char lock; /* of values that others add, which are never forgotten */
     double log_z;
 };
 
@@ -230,8 +226,8 @@ static inline size_t kcrf_stride(size_t width) { return (width + 7) / 8 * 8; }
 #define INLINE static inline __attribute__((always_inline))
 #define FETCH(address) __builtin_prefetch(address)
 #define ACQUIRED(value) __atomic_load_n(&(value), __ATOMIC_ACQUIRE)
-#define RELEASE(value, next) __atomic_store_n(&(value), next, __ATOMIC_RELEASE)
-#define TAKEN(lock) __atomic_exchange_n(&(lock), 1, __ATOMIC_ACQUIRE)
+#define INCREASED(value) __atomic_fetch_add(&(value), 1, __ATOMIC_RELAXED)
+#define CHANGED(value, before, next) __atomic_compare_exchange_n(&(value), &(before), next, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)
 #else
 static inline size_t LOWEST(uint64_t bits)
 {
@@ -242,8 +238,8 @@ static inline size_t LOWEST(uint64_t bits)
 }
 #define FETCH(address) (void)(address)
 #define ACQUIRED(value) (value) /* taggers share nothing */
-#define RELEASE(value, next) ((value) = (next))
-#define TAKEN(lock) ((lock) && 1)
+#define INCREASED(value) (value)++
+#define CHANGED(value, before, next) ((value) = (next), true)
 #define INLINE static inline
 #endif
 

@@ -26,8 +26,8 @@ SAMPLES = 16
 LONGER = 1.25
 # What is added to the diagonal, as a part of it, so that rounding leaves the matrix positive. It is this part of c or
 # more: where expected counts differ from those seen by c, as they do at the minimum, variances are hardly smaller.
-# Steps until P was within 1e-6 of the optimum, with all of c and half of it: 48 and 36 (header). Steps in all with 1e-3,
-# 3e-4 and 1e-4: 12, 9 and 10 (30 documents of header), and 18, 14 and 12 that take longer (60).
+# Steps until P was within 1e-6 of the optimum, with all of c and half of it: 48 and 36 (header). Steps in all with
+# ridges of 1e-3, 3e-4 and 1e-4: 12, 9 and 10 (30 documents of header), and 18, 14 and 12 that take longer (60).
 RIDGE, LEAST_VARIANCE = 3e-4, 0.5
 # A model takes about this many multiplications for d parameters, n of them not zero, and a pass so many for each
 # position and Y^2 + `PER_POSITION`, in their time. Labellings of one sequence differ in about half of the d or fewer.
@@ -39,7 +39,7 @@ NEAR, WORTH_LEAVING = 0.8, 0.9
 BLOCK = 256
 # Exchanges, at most, and how many may leave no fewer wrong parameters before sweeps of coordinate descent come again.
 # They end with a small part of all parameters wrong. Exchanges in the first steps of three models, with 5 and with 20
-# sweeps: 20, 19, 3 and 5, 4, 2 (120 documents of header, a ridge of 1e-3); later steps take two either way.
+# sweeps: 20, 19, 3 and 5, 4, 2 (120 documents of header and a ridge of 1e-3); later steps take two either way.
 MOST_EXCHANGES, PATIENCE, SWEEPS, FIRST_SWEEPS = 20, 2, 5, 20
 FEW = 5e-3
 HIDDEN = 1e-9  # rounding of slopes, as a part of c
