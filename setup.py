@@ -35,7 +35,9 @@ UTILITY_ARGS = MSVC if sys.platform == "win32" else ["-O1", "-ffp-contract=off"]
 LINK_ARGS = []
 # Of this process: a container or taskset may leave it fewer than the machine has.
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-if sys.platform != "win32" and not DEBUG and "-g" not in os.environ.get("CFLAGS", "").split():
+if DEBUG:
+    COMPILE_ARGS = UTILITY_ARGS  # bounds are checked, nothing is timed
+if sys.platform != "win32" and "-g" not in os.environ.get("CFLAGS", "").split():
     # Python's own flags ask for debugging information, a fifth of the time that the compiler takes.
     COMPILE_ARGS, UTILITY_ARGS = [*COMPILE_ARGS, "-g0"], [*UTILITY_ARGS, "-g0"]
 if SANITIZE:

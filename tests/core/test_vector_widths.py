@@ -87,7 +87,7 @@ def test_avx2_and_avx512_give_the_same_bits():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "plain"), [(width, width != "avx2") for width in WIDTHS])
+@pytest.mark.parametrize(("width", "plain"), [(width, width != "avx2") for width in WIDTHS[:-1] or WIDTHS])
 def test_whole_modules_of_same_bits(width, plain):
     modules = [str(TESTS / "core" / f"test_{name}.py") for name in SAME_BITS]
     command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "no:cacheprovider", "-q", "-x", *modules]
