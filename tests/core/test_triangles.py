@@ -97,5 +97,7 @@ def test_factorised_on_threads(rng, dtype):
                 spoilt = matrix.copy()
                 spoilt[wrong, wrong] = -1
                 assert not factorise(spoilt, workers)
+            none = np.zeros((0, 0), dtype)
+            assert factorise(none, workers) and solve_factorised(none, right[:0]).shape == (0, 3)
     assert np.array_equal(*found)
     np.testing.assert_allclose(np.tril(found[0]), expected, atol=1e-5 if dtype == np.float32 else 1e-12)

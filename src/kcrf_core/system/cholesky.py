@@ -42,4 +42,7 @@ def factorise(matrix: np.ndarray, workers: Workers) -> bool:
 
 def solve_factorised(triangle: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return (L L^T)^-1 times [M] or [M, C]."""
-    return linear_algebra.cho_solve((triangle.T, False), right.astype(triangle.dtype), check_finite=False)
+    right = right.astype(triangle.dtype)
+    if not right.size:  # SciPy before 1.14 takes nothing empty
+        return right
+    return linear_algebra.cho_solve((triangle.T, False), right, check_finite=False)
