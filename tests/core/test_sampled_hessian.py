@@ -10,9 +10,10 @@ from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels import Inputs
 from kcrf_core.maps import ExplicitMap
 from kcrf_core.objective import ObjectiveTerm
-from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, proximal, sampled_model
+from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, bordered, proximal, sampled_model
+from kcrf_core.objective.solvers.bordered import BorderedInverse
 from kcrf_core.objective.solvers.sampled_model import SampledModel, sampled_matrix
-from kcrf_core.system import factorise
+from kcrf_core.system import Workers, factorise
 from problems import on_threads
 
 
@@ -121,6 +122,41 @@ def test_a_model_goes_on_with_another(near, rng):
         for each, slopes in ((first.matrix, before), (more.matrix, after))
     ]
     np.testing.assert_allclose(schur[1], schur[0], atol=1e-3 * np.abs(schur[0]).max())
+
+
+def test_equations_of_other_rows_and_a_corrected_matrix(rng, monkeypatch):
+    """Parameters join, leave and come back, and the matrix is corrected in between, until too much has changed."""
+    monkeypatch.setattr(bordered, "WIDEST", 60)
+    d = 40
+    root = rng.normal(size=(d, d))
+    first = (root @ root.T / d + np.eye(d)).astype(np.float32)
+    sets = [rng.random(d) < 0.6]
+    sets += [sets[0] ^ (rng.random(d) < share) for share in (0.0, 0.1, 0.3, 0.1, 1.0)]
+    rights, corrections = rng.normal(size=(len(sets), d)), rng.normal(size=(len(sets), 2, d)).astype(np.float32)
+    answers = []
+    for threads in (1, 3):
+        matrix = first.copy()
+        with Workers(threads) as workers:
+            inverse = BorderedInverse(matrix, sets[0], workers)
+            for free, right, vectors in zip(sets, rights, corrections, strict=True):
+                for _ in range(2):  # nothing is new the second time
+                    found = inverse.times(free, right)
+                    own = np.flatnonzero(free)
+                    expected = np.zeros(d)
+                    expected[own] = np.linalg.solve(matrix[np.ix_(own, own)].astype(np.float64), right[own])
+                    np.testing.assert_allclose(found, expected, atol=1e-4)
+                    answers.append(found)
+                factors = np.array([0.5, -0.01], dtype=np.float32)
+                matrix += (vectors.T * factors) @ vectors
+                inverse.correct(vectors, factors)
+            for free in (sets[1], ~sets[1]):  # the first ones, and all others
+                narrow = BorderedInverse(matrix, sets[0], workers)
+                narrow.correct(vectors, factors)
+                with monkeypatch.context() as patch:
+                    patch.setattr(bordered, "WIDEST", 10)
+                    assert (narrow.times(free, right) is None) == (free is not sets[1])
+    for one, three in zip(answers[: len(answers) // 2], answers[len(answers) // 2 :], strict=True):
+        np.testing.assert_array_equal(one, three)
 
 
 def by_samples_at_once(monkeypatch):

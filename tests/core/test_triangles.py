@@ -82,22 +82,23 @@ def test_factorised_on_threads(rng, dtype):
     d = 600
     root = rng.normal(size=(d, d))
     matrix = (root @ root.T / d + np.eye(d)).astype(dtype)
-    expected, right = np.linalg.cholesky(matrix.astype(np.float64)), rng.normal(size=(d, 3))
+    expected, rows = np.linalg.cholesky(matrix.astype(np.float64)), rng.normal(size=(20, d))
     found = []
     for threads in (1, 3):
         with Workers(threads) as workers:
             triangle = matrix.copy()
             assert factorise(triangle, workers)
             found.append(triangle)
-            for columns in (right, right[:, 0]):
-                solved = solve_factorised(triangle, columns)
-                assert solved.dtype == dtype
-                np.testing.assert_allclose(matrix @ solved, columns, atol=1e-4 if dtype == np.float32 else 1e-11)
+            solved = solve_factorised(triangle, rows, workers)
+            assert solved.dtype == dtype
+            np.testing.assert_allclose(solved @ matrix, rows, atol=1e-4 if dtype == np.float32 else 1e-11)
+            found.append(solved)
             for wrong in (10, 300, 599):  # in the first block, in between, and in the last one
                 spoilt = matrix.copy()
                 spoilt[wrong, wrong] = -1
                 assert not factorise(spoilt, workers)
             none = np.zeros((0, 0), dtype)
-            assert factorise(none, workers) and solve_factorised(none, right[:0]).shape == (0, 3)
-    assert np.array_equal(*found)
+            assert factorise(none, workers) and solve_factorised(none, rows[:, :0], workers).shape == (20, 0)
+    for one, three in zip(found[:2], found[2:], strict=True):
+        np.testing.assert_array_equal(one, three)
     np.testing.assert_allclose(np.tril(found[0]), expected, atol=1e-5 if dtype == np.float32 else 1e-12)

@@ -48,7 +48,7 @@ def minimum(B, theta, slope, thresholds):
         before = point.copy()
         for i in range(len(point)):
             own = slope[i] + B[i] @ (point - theta) - B[i, i] * point[i]
-            point[i] = -module.soft(own, thresholds[i]) / B[i, i]
+            point[i] = -np.sign(own) * max(abs(own) - thresholds[i], 0.0) / B[i, i]
         if np.abs(point - before).max() <= 1e-13 * max(1.0, np.abs(point).max()):
             return point
     raise AssertionError("no convergence")

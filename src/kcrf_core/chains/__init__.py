@@ -21,7 +21,7 @@ CLIQUES: "Registry[Clique]" = Registry(
 )
 
 if TYPE_CHECKING:
-    from ._samples import draw_labellings
+    from ._samples import count_cliques, draw_labellings
     from .chain import Edges, Labellings, best_labellings
     from .cliques import (
         ABOVE,

@@ -49,3 +49,19 @@ def draw_labellings(
                     y += 1
                 labels[s, t] = <int>y
                 factor = &onto[y, 0]
+
+
+def count_cliques(const int[:, ::1] labels, Py_ssize_t Y, bint first, bint last):
+    """Count pairs of labels in each labelling [S, T], and where asked first and last ones: [S, Y^2 + 2 Y] float32."""
+    cdef Py_ssize_t T = labels.shape[1], t, s
+    found = np.zeros((labels.shape[0], Y * Y + 2 * Y), dtype=np.float32)
+    cdef float[:, ::1] counts = found
+    with nogil:
+        for s in range(labels.shape[0]):
+            for t in range(1, T):
+                counts[s, labels[s, t - 1] * Y + labels[s, t]] += 1
+            if first:
+                counts[s, Y * Y + labels[s, 0]] += 1
+            if last:
+                counts[s, Y * Y + Y + labels[s, T - 1]] += 1
+    return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .._lazy import lazy
 
 if TYPE_CHECKING:
-    from ._sweeps import sweep
+    from ._sweeps import model_minimum, sweep
     from .bounds import Mixture, Slack, SparseDual
     from .engine import Engine
     from .executors import Arguments, Deal, Executor, LocalExecutor, Method, called, dealt_here

@@ -56,10 +56,6 @@ class Mixture:
     shares: np.ndarray  # [K] of points
     logs: np.ndarray  # [K, S] log p(y)
 
-    def joined(self, other: Mixture) -> Mixture:
-        """Return that of the points of both."""
-        return Mixture(self.weights, np.append(self.shares, other.shares), np.concatenate([self.logs, other.logs]))
-
     def gain(self, share: float) -> float:
         """Return the sum of H(q) - s H(p) for q = (1 - s) e_y + s p; never negative."""
         gold = np.exp(self.logs)

@@ -256,10 +256,16 @@ class Engine:
         total = reduce(iadd, answers, np.require(next(answers), requirements="W"))
         drawn = np.repeat(each > 0, np.diff(self.problem.offsets))
         own = (scale[places] * math.sqrt(weights.sum() / weights[drawn].sum())).astype(np.float32)
-        total *= own[:, None]
-        total *= own
-        for part in ranges(size, COLUMNS_TOGETHER):
+
+        def scale_rows(part: slice) -> None:
+            total[part, : part.stop] *= own[part, None]
+            total[part, : part.stop] *= own[: part.stop]
+
+        def mirror(part: slice) -> None:
             total[part, part.stop :] = total[part.stop :, part].T
+
+        self.workers.run(scale_rows, ranges(size, COLUMNS_TOGETHER))
+        self.workers.run(mirror, ranges(size, COLUMNS_TOGETHER))
         return total
 
     def in_double(self, held: bool) -> Engine:

@@ -164,8 +164,13 @@ class Objective:
             return max(found.dual.bound(slack, self.mixture([theta], [1.0])), 0.0)
         return max(slack.widen(found.value, 2 * (found.value - found.lower)), 0.0)
 
-    def mixture(self, thetas: Sequence[Vector], shares: Sequence[float]) -> Mixture:
-        """Return log p(y) of gold labellings at some points, for bounds with an L1 penalty: half a pass for each."""
+    def mixture(self, thetas: Sequence[Vector], shares: Sequence[float]) -> Mixture | None:
+        """Return log p(y) of gold labellings at some points, for bounds with an L1 penalty: half a pass for each.
+
+        None where no sigma^2 is infinite: bounds gain little by it there.
+        """
+        if np.isfinite(self.sigma2).all():
+            return None
         logs = np.stack([self.engine.sequence_log_probabilities(theta) for theta in thetas])
         return Mixture(self.problem.weights, np.array(shares), logs.astype(np.float64))
 

@@ -25,7 +25,20 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from ..chains import ABOVE, MATRIX, NODE, Clique, Edges, MappedClique, PartialSum, Potentials, Problem, Sums, chain
+from ..chains import (
+    ABOVE,
+    MATRIX,
+    NODE,
+    Clique,
+    Edges,
+    MappedClique,
+    PartialSum,
+    Potentials,
+    Problem,
+    Sums,
+    chain,
+    count_cliques,
+)
 from ..maps import (
     ExplicitMap,
     Extent,
@@ -49,7 +62,7 @@ from .vectors import HostVectors, Vector, Vectors
 
 ROWS_AT_ONCE, COLUMNS_AT_ONCE = 2048, 32
 # Labellings of a sequence whose mean is taken, sums of labellings, and columns of their covariance.
-LABELLINGS_AT_ONCE, SUMS_AT_ONCE, COLUMNS_TOGETHER = 512, 1 << 22, 256
+LABELLINGS_AT_ONCE, SUMS_AT_ONCE, COLUMNS_TOGETHER = 512, 1 << 22, 128
 
 Result = TypeVar("Result")
 Marginals = dict[MappedClique, np.ndarray]  # of cliques, [N, states]
@@ -294,7 +307,7 @@ class Partition:
                     for j, own in self.maps.items():
                         assert isinstance(own, ExplicitMap)
                         own.add_label_sums(rows, own_labels, self.terms[j].places, numbers[j], factors[j], sums)
-                    counts = _clique_counts(own_labels, Y, chunk.cut)
+                    counts = count_cliques(own_labels, Y, not chunk.cut[0], not chunk.cut[1])
                     for j, layout in layouts.items():
                         meant = numbers[j] >= 0
                         sums[:, numbers[j][meant]] += counts[:, layout[meant]]
@@ -319,7 +332,7 @@ class Partition:
             ends = stop in self.runs.borders
             if ends or sum(sums.size for _, sums in waiting) >= SUMS_AT_ONCE:
                 part = np.zeros((size, size), dtype=np.float32) if part is None else part
-                self.workers.run(partial(multiply, part), ranges(size, COLUMNS_TOGETHER))
+                self.workers.run(partial(multiply, part), ranges(size, COLUMNS_TOGETHER)[::-1])
                 waiting.clear()
             if ends:
                 total, part = part if total is None else iadd(total, part), None
@@ -628,15 +641,6 @@ class PartitionBlocks:
         found = feature_map.adjoint_of_squares(weighted, partition.workers, shape.of_map(out), partition.runs)
         out = out if isinstance(found, KeptWeights) else found.ravel()
         return partition.part_of(term, out, squares=True)
-
-
-def _clique_counts(labels: np.ndarray, Y: int, cut: tuple[bool, bool]) -> np.ndarray:
-    """Count pairs, first and last labels of each labelling [S, T]: [S, Y^2 + 2 Y] in single precision."""
-    width, S = Y * Y + 2 * Y, len(labels)
-    found = [labels[:, :-1] * Y + labels[:, 1:]]
-    found += [Y * Y + Y * end + labels[:, [-end]] for end in (0, 1) if not cut[end]]
-    places = np.hstack(found) + width * np.arange(S, dtype=np.int64)[:, None]
-    return np.bincount(places.ravel(), minlength=S * width).reshape(S, width).astype(np.float32)
 
 
 # Work on one task, or on one chunk and its potentials.

@@ -79,9 +79,9 @@ def substitute(real[:, :] triangle, real[:, :] right):
     solve(triangle, right, right.shape[0], c"R", c"N")
 
 
-def substitute_rows(real[:, :] triangle, real[:, :] rows):
-    """Put L^-1 x in the place of each row x [m] of [n, m]."""
-    solve(triangle, rows, rows.shape[1], c"L", c"T")
+def substitute_rows(real[:, :] triangle, real[:, :] rows, bint turned=False):
+    """Put L^-1 x, or L^-T x, in the place of each row x [m] of [n, m]."""
+    solve(triangle, rows, rows.shape[1], c"L", c"N" if turned else c"T")
 
 
 cdef void solve(real[:, :] triangle, real[:, :] values, Py_ssize_t fits, char side, char turned) except *:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .late_scipy import in_place, linear_algebra
+from .late_scipy import in_place
 from .threads import Workers, ranges
 
-FACTORISED_AT_ONCE = 256  # rows
+FACTORISED_AT_ONCE, SOLVED_AT_ONCE = 256, 8  # rows
 
 
 def factorise(matrix: np.ndarray, workers: Workers) -> bool:
@@ -40,9 +40,13 @@ def factorise(matrix: np.ndarray, workers: Workers) -> bool:
     return positive
 
 
-def solve_factorised(triangle: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return (L L^T)^-1 times [M] or [M, C]."""
-    right = right.astype(triangle.dtype)
-    if not right.size:  # SciPy before 1.14 takes nothing empty
-        return right
-    return linear_algebra.cho_solve((triangle.T, False), right, check_finite=False)
+def solve_factorised(triangle: np.ndarray, rows: np.ndarray, workers: Workers) -> np.ndarray:
+    """Return (L L^T)^-1 times each row [C, M]."""
+    rows = np.array(rows, dtype=triangle.dtype, order="C")
+
+    def solve(some: slice) -> None:
+        in_place.substitute_rows(triangle, rows[some])
+        in_place.substitute_rows(triangle, rows[some], True)
+
+    workers.run(solve, ranges(len(rows), SOLVED_AT_ONCE))
+    return rows

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from enum import Enum
@@ -176,12 +176,7 @@ class Workers:
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yield results of `function` in the order of `items`, a bounded number of them ahead of the consumer."""
-        # One item is done sooner than another thread can be asked to do it. A task must not wait for other tasks.
-        alone = isinstance(items, Sized) and len(items) == 1
-        if self._pool is None or alone or getattr(_HERE, "in_pool", False):
-            yield from map(function, items)
-            return
-        yield from self.stream(function, items)
+        yield from map(function, items) if self._works_alone(items) else self.stream(function, items)
 
     @overload
     def stream(
@@ -231,16 +226,60 @@ class Workers:
                 future.cancel()
 
     def run(self, function: Callable[[Item], object], items: Iterable[Item]) -> None:
-        """Call `function` on all items, for its effects."""
-        self.fold(function, items, None)
+        """Call `function` on all items, for its effects. A thread that is done takes the next one itself."""
+        if self._works_alone(items):
+            for item in items:
+                function(item)
+            return
+        assert self._pool is not None
+        source, turn, failures = enumerate(items), threading.Lock(), dict[int, BaseException]()
 
-    def fold(
-        self, function: Callable[[Item], Result], items: Iterable[Item], take: Callable[[Result], object] | None
-    ) -> None:
+        def work() -> None:
+            nonlocal source
+            place = -1
+            try:
+                while True:
+                    with turn:
+                        found = next(source, None)
+                    if found is None:
+                        return
+                    place, item = found
+                    function(item)
+            except BaseException as error:
+                source, failures[place] = enumerate(()), error  # no thread takes another one
+
+        threads = min(self.threads, len(items)) if isinstance(items, Sized) else self.threads
+        tasks = [self._pool.submit(work) for _ in range(threads)]
+        try:
+            for task in tasks:
+                task.result()
+        finally:  # the user may interrupt this
+            source = enumerate(())
+        if failures:
+            raise failures[min(failures)]
+
+    def listed(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Return results of `function` in the order of `items`: sooner than `map` where they are many and small."""
+        found: list[Any] = [None] * len(items)
+
+        def put(place: int) -> None:
+            found[place] = function(items[place])
+
+        self.run(put, range(len(items)))
+        return found
+
+    def fold(self, function: Callable[[Item], Result], items: Iterable[Item], take: Callable[[Result], object]) -> None:
         """Call `take` on the results of `function`, one after another in the order of the items."""
         for found in self.map(function, items):
-            if take is not None:
-                take(found)
+            take(found)
+
+    def _works_alone(self, items: Iterable[Any]) -> bool:
+        """Return True where no other thread is to take part.
+
+        One item is done sooner than another thread can be asked to do it. A task must not wait for other tasks.
+        """
+        alone = isinstance(items, Sized) and len(items) == 1
+        return self._pool is None or alone or getattr(_HERE, "in_pool", False)
 
 
 def ranges(total: int, size: int) -> list[slice]:

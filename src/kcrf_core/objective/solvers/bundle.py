@@ -20,7 +20,7 @@ from functools import reduce
 
 import numpy as np
 
-from .. import Mixture, Objective, Point, Slack, SparseDual, Vector, Vectors
+from .. import Objective, Point, Slack, SparseDual, Vector, Vectors
 
 POINTS = 5
 # Points whose own bound is below this part of P are of no use yet, and would only cost memory traffic.
@@ -28,7 +28,7 @@ USEFUL, USEFUL_SPARSE = 0.5, 0.3
 MOST_EXCHANGES = 50
 # With an L1 penalty: pieces of the bound that are maximised, at most, and halvings of a step between two of them. In
 # the place of an infinite sigma^2 comes a finite one: slopes 1 % beyond c take that part of H off the bound.
-MOST_PIECES, MOST_HALVINGS, INFINITE_TAKES = 3, 4, 0.01
+MOST_PIECES, MOST_HALVINGS, INFINITE_TAKES = 6, 4, 0.01
 # Relative error of a combination in single precision: values differ by a few parts in a million.
 SINGLE_MARGIN = 1e-5
 
@@ -108,30 +108,19 @@ class Combination:
     """Bound of a given combination of points, taken up one at a time: it keeps no more than their sum."""
 
     def __init__(self, objective: Objective):
-        self._objective, self._total = objective, objective.vectors.zeros()  # of sigma g_k, with an L1 penalty of g_k
+        self._objective, self._total = objective, objective.vectors.zeros()  # sum_k l_k sigma g_k
         self._constant, self._slack = 0.0, Slack(0.0, 0.0, 0.0)
-        self._mixtures: list[Mixture] = []  # with an L1 penalty
 
     def add(self, theta: Vector, point: Point, share: float) -> None:
         objective, vectors = self._objective, self._objective.vectors
-        if point.dual is None:
-            slope, constant, _ = vectors.linearised(theta, point.gradient, objective.sigma2, np.float64, [])
-            self._constant += share * (-point.log_likelihood - constant)
-            vectors.add_scaled(self._total, share, slope)
-        else:
-            vectors.add_scaled(self._total, share, point.gradient)
-            vectors.add_curvature(self._total, theta, -objective.sigma2 / share)
-            self._constant += share * point.dual.constant
-            self._mixtures.append(objective.mixture([theta], [share]))
+        slope, constant, _ = vectors.linearised(theta, point.gradient, objective.sigma2, np.float64, [])
+        self._constant += share * (-point.log_likelihood - constant)
+        vectors.add_scaled(self._total, share, slope)
         self._slack = self._slack.joined(objective.slack(theta, point.value))
 
     def proven(self) -> float:
         """Return the bound less the rounding error; shares have to sum up to one."""
-        objective = self._objective
-        if objective.thresholds is not None:
-            mixture = reduce(Mixture.joined, self._mixtures)
-            return objective.sparse_dual(self._constant, self._total).bound(self._slack, mixture)
-        return self._slack.widen(self._constant, objective.vectors.dot(self._total, self._total))
+        return self._slack.widen(self._constant, self._objective.vectors.dot(self._total, self._total))
 
 
 class Bundle:

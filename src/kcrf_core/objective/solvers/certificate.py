@@ -112,19 +112,26 @@ class FitCertificate:
         return Proof(point, min(self.proven, point.value), exact.gradient_length(best.theta, point))
 
     def _evaluated_again(self, exact: Objective, evaluate_all: EvaluateAll) -> tuple[Point, float]:
-        """Evaluate the best point in double precision, and the bound of the bundle's combination of points."""
-        best = self.best
+        """Evaluate the best point in double precision, and a bound by the points of the bundle's combination.
+
+        With an L1 penalty their shares are chosen anew: the bound is sensitive to which slopes are just beyond c.
+        """
+        best, sparse = self.best, exact.thresholds is not None
         parts = [] if self._bound is None or not exact.convex else self._bound.parts
         share = math.fsum(part.share for part in parts if part.value == best.value)
         needed = [BundlePart(best.kept, share, best.value), *(part for part in parts if part.value != best.value)]
-        combination = Combination(exact)
+        combination, bundle, bound = Combination(exact), Bundle(), None
         points: list[Point] = []
         nested = any(term.nested for term in exact.terms)  # then there is one pass for all
         for some in [needed] if nested else [[part] for part in needed]:
             thetas = [part.theta for part in some]
             for part, theta, point in zip(some, thetas, evaluate_all(exact, thetas), strict=True):
-                if part.share > 0:
+                if parts and sparse:
+                    bound = bundle.add(exact, theta, point)
+                elif part.share > 0:
                     combination.add(theta, point, part.share)
                 points = points or [point]  # the first alone: gradients are long
             del thetas, theta, point
+        if sparse:
+            return points[0], -np.inf if bound is None else bound.proven(exact)
         return points[0], combination.proven() if parts else -np.inf

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import NumericError
-from ...system import factorise, ranges, solve_factorised
+from ...system import ranges, solve_factorised
 from .. import Objective, Point, Vector, sweep
+from .bordered import BLOCK, BorderedInverse, factors_of, rows_of
 
 # Labellings that are drawn for each parameter. With d parameters and n labellings curvatures are off by up to
 # (1 - sqrt(d / n))^2 and (1 + sqrt(d / n))^2. Passes by 4, 8 and 16 of them: 48, 30 and 25 (120 documents of header).
@@ -36,12 +36,14 @@ PER_CUBE, PER_SOLVED_CUBE, PER_PAIR, PER_POSITION = SAMPLES / 4, 20, 80, 300
 MOST_VECTORS, FEWEST_VALUES = 6, 1 << 24
 # Parameters that are zero, with slopes below this part of c, leave once what stays is so small a part of all.
 NEAR, WORTH_LEAVING = 0.8, 0.9
-BLOCK = 256
+COLUMNS_TOGETHER = 1024
 # Exchanges, at most, and how many may leave no fewer wrong parameters before sweeps of coordinate descent come again.
 # They end with a small part of all parameters wrong. Exchanges in the first steps of three models, with 5 and with 20
 # sweeps: 20, 19, 3 and 5, 4, 2 (120 documents of header and a ridge of 1e-3); later steps take two either way.
 MOST_EXCHANGES, PATIENCE, SWEEPS, FIRST_SWEEPS = 20, 2, 5, 20
 FEW = 5e-3
+# Equations of which so many rows or fewer have changed since the last ones are thought to change by few from now on.
+SETTLED = 128
 HIDDEN = 1e-9  # rounding of slopes, as a part of c
 
 
@@ -72,6 +74,8 @@ class SampledModel:
         self.matrix, self._samples = matrix, SAMPLES * len(columns)
         self._least = part.vectors.values_at(part.thresholds, columns)
         self._start, self._slope = np.empty(0), np.empty(0)
+        self._inverse: BorderedInverse | None = None
+        self._free = np.empty(0, dtype=bool)  # of the last equations
 
     def go_on(self, before: SampledModel, kept: np.ndarray, own: np.ndarray) -> None:
         """Take up the matrix of an earlier model, with all that it has learned: its `kept` parameters are `own` here.
@@ -81,7 +85,8 @@ class SampledModel:
         """
         matrix, others = self.matrix, np.setdiff1d(np.arange(len(self.columns)), own)
         cross = matrix[np.ix_(own, others)]
-        regression = self._inverse_times(own, cross) if len(others) else cross
+        triangle = factors_of(matrix, own, np.float32, self._workers)
+        regression = solve_factorised(triangle, cross.T, self._workers).T if len(others) else cross
         self._samples += before._samples
         weight, joint = np.float32(before._samples / self._samples), np.empty_like(cross)
 
@@ -108,7 +113,7 @@ class SampledModel:
         start, slope = (self._vectors.values_at(vector, self.columns) for vector in (theta, now.gradient))
         kept = np.flatnonzero((start != 0) | (np.abs(slope) > NEAR * self._least))
         if len(kept) < WORTH_LEAVING * len(start):
-            self.matrix = self._rows(kept)
+            self.matrix, self._inverse = rows_of(self.matrix, kept, np.float32, self._workers), None
             start, slope, self._least, self.columns = (own[kept] for own in (start, slope, self._least, self.columns))
         sweeps = SWEEPS if len(self._start) else FIRST_SWEEPS
         least, self._start, self._slope = self._least, start, slope
@@ -117,7 +122,7 @@ class SampledModel:
         def swept(point: np.ndarray, slopes: np.ndarray) -> np.ndarray:
             """Return signs after sweeps from a point."""
             point, slopes = point.copy(), slopes.copy()
-            sweep(self.matrix, point, slopes, least, sweeps)
+            self._sweep(point, slopes, sweeps)
             tried(point - start, slopes, point)
             return np.sign(point)
 
@@ -130,7 +135,7 @@ class SampledModel:
             best = (value, step, slopes, along) if better else best
             return better
 
-        signs = swept(start, slope)
+        signs, self._free = swept(start, slope), start != 0
         fewest, patience = len(start) + 1, PATIENCE
         for _ in range(MOST_EXCHANGES):
             free = signs != 0
@@ -151,29 +156,34 @@ class SampledModel:
                 fewest, patience = len(start) + 1, PATIENCE
         return start, best[1], best[3]
 
+    def _sweep(self, point: np.ndarray, slopes: np.ndarray, sweeps: int) -> None:
+        """Minimise over one coordinate after another, in place; slopes of others follow after each block of them."""
+        for _ in range(sweeps):
+            for block in ranges(len(point), BLOCK):
+                before, rows = point[block].copy(), self.matrix[block]
+                sweep(np.ascontiguousarray(rows[:, block]), point[block], slopes[block].copy(), self._least[block])
+                moved = (point[block] - before).astype(np.float32)
+
+                def follow(part: slice, rows: np.ndarray = rows, moved: np.ndarray = moved) -> None:
+                    slopes[part] += moved @ rows[:, part]
+
+                if moved.any():
+                    self._workers.run(follow, ranges(len(slopes), COLUMNS_TOGETHER))
+
     def _solved(self, start: np.ndarray, slope: np.ndarray, free: np.ndarray) -> np.ndarray:
         """Return the step that brings the others to zero and takes the slope off those that are free."""
-        own, step = np.flatnonzero(free), np.where(free, 0.0, -start)
+        step = np.where(free, 0.0, -start)
         slope = slope + self._times(step) if step.any() else slope
-        step[own] = self._inverse_times(own, -slope[own])
-        return step
-
-    def _inverse_times(self, own: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Return the inverse of some rows and the same columns of the matrix, times [n] or [n, c]."""
-        triangle = self._rows(own)
-        if not factorise(triangle, self._workers):
-            raise NumericError("a sampled Hessian is not positive")
-        return solve_factorised(triangle, right)
-
-    def _rows(self, own: np.ndarray) -> np.ndarray:
-        """Return a copy of some rows and the same columns of the matrix."""
-        out = np.empty((len(own), len(own)), dtype=np.float32)
-
-        def copy(rows: slice) -> None:
-            np.take(np.take(self.matrix, own[rows], axis=0), own, axis=1, out=out[rows], mode="clip")
-
-        self._workers.run(copy, ranges(len(own), BLOCK))
-        return out
+        found = None if self._inverse is None else self._inverse.times(free, -slope)
+        if found is None and np.count_nonzero(free != self._free) <= SETTLED:
+            self._inverse = BorderedInverse(self.matrix, free, self._workers)
+            found = self._inverse.times(free, -slope)
+        elif found is None:
+            own, found, self._inverse = np.flatnonzero(free), np.zeros(len(free)), None
+            triangle = factors_of(self.matrix, own, np.float32, self._workers)
+            found[own] = solve_factorised(triangle, -slope[None, own], self._workers)[0]
+        self._free = free
+        return step + found
 
     def slope(self, step: np.ndarray, new: Point) -> float:
         """Return the slope of P along a step at the point it leads to."""
@@ -193,6 +203,8 @@ class SampledModel:
             self.matrix[rows] += (both[:, rows] * scales).T @ both
 
         self._workers.run(correct, ranges(len(step), BLOCK))
+        if self._inverse is not None:
+            self._inverse.correct(both, scales[:, 0])
 
 
 def slope_along(start: np.ndarray, step: np.ndarray, gradient: np.ndarray, thresholds: np.ndarray) -> float:

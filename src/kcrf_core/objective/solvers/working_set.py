@@ -23,6 +23,7 @@ from typing import TypeVar
 import numpy as np
 
 from ...system import Workers, linear_algebra, ranges
+from .. import model_minimum
 
 T = TypeVar("T")
 
@@ -37,11 +38,6 @@ MOST_STEPS, ENOUGH = 20, 1e-2
 STALE_SHARE = 0.1
 # Room for parameters that join, as a part of the working set.
 SPARE = 1 / 16
-
-
-def soft(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Return sign(a) max(|a| - c, 0)."""
-    return np.sign(values) * np.maximum(np.abs(values) - thresholds, 0.0)
 
 
 def _slices(size: int) -> list[slice]:
@@ -86,7 +82,7 @@ class WorkingSet:
         return max(self._order, default=-1) + 1
 
     def _over_slices(self, work: Callable[[slice], T]) -> list[T]:
-        return list(self._workers.map(work, _slices(len(self))))
+        return self._workers.listed(work, _slices(len(self)))
 
     def join(self, columns: np.ndarray, curvature: np.ndarray) -> None:
         """Take up parameters at these places of theta that are no members yet, with their b; they are zero so far."""
@@ -197,13 +193,9 @@ class WorkingSet:
 
             def work(part: slice, spread: np.ndarray = spread) -> np.ndarray:
                 """Put v(z) of a slice; return its sums: <slope, d>, |d|^2, the penalty, and products with the pairs."""
-                aim = start[part] - (slope[part] - rows[part] @ spread) / length
-                own = point[part] = soft(aim, thresholds[part] / length)
-                step = own - start[part]
-                penalty = float(thresholds[part] @ (np.abs(own) - np.abs(start[part])))
-                return np.concatenate(
-                    [[slope[part] @ step, step @ step, penalty], step.astype(rows.dtype, copy=False) @ rows[part]]
-                )
+                products = np.zeros_like(spread)
+                about = start[part], slope[part], thresholds[part], length, point[part]
+                return np.concatenate([model_minimum(rows[part], spread, *about, products), products])
 
             along, square, penalty, *products = sum(self._over_slices(work), np.zeros(3 + rows.shape[1]))
             met = factors * np.array(products)[columns]
@@ -241,5 +233,5 @@ class WorkingSet:
             own = rows[changed[part]]
             return own.T @ (np.where(active[changed[part]], 1, -1).astype(own.dtype)[:, None] * own)
 
-        self.active_gram[:k, :k] += sum(self._workers.map(multiply, _slices(len(changed))), np.zeros((k, k)))
+        self.active_gram[:k, :k] += sum(self._workers.listed(multiply, _slices(len(changed))), np.zeros((k, k)))
         self.active = active
