@@ -124,16 +124,21 @@ class Combination:
 
 
 class Bundle:
-    """Linearisations of the last few points that mattered."""
+    """Linearisations of the last few points that mattered.
 
-    def __init__(self) -> None:
+    With an L1 penalty slopes may be kept at `near` places alone. Where a point is beyond c elsewhere, it is taken for
+    as far beyond as it is, and others for c, with the same sign.
+    """
+
+    def __init__(self, near: np.ndarray | None = None) -> None:
+        self._near = near
         self._thetas: list[Vector | NonzeroParameters] = []  # K points
         self._values: list[float] = []  # K times P
         self._constants = np.empty(0)  # [K] a_k
         self._gradients: list[Vector] = []  # K times sigma g_k
         self._gram = np.empty((0, 0))  # [K, K] of those
         self._shares = np.empty(0)  # [K] l_k of the best combination
-        self._places: list[np.ndarray] = []  # with an L1 penalty, where each of them is beyond c
+        self._duals: list[SparseDual] = []  # with an L1 penalty
 
     def add(self, objective: Objective, theta: Vector, point: Point) -> Bound | None:
         """Take up a point; return the best bound with it, None where it is of no use yet."""
@@ -163,29 +168,38 @@ class Bundle:
         """Take up a point of P with an L1 penalty. Slopes are looked at where one of the points is beyond c."""
         vectors, dual = objective.vectors, point.dual
         assert dual is not None
-        self._gradients.append(vectors.cast(point.gradient, np.dtype(dtype)))
+        own = vectors.cast(point.gradient, np.dtype(dtype))
+        self._gradients.append(own if self._near is None else vectors.values_at(own, self._near))
         self._thetas.append(NonzeroParameters.of(vectors, theta, dtype))
         self._values.append(point.value)
         self._constants, self._shares = np.append(self._constants, dual.constant), np.append(self._shares, 0.0)
-        self._places.append(dual.places)
-        places = np.sort(np.concatenate(self._places), kind="stable")
-        places = places[np.diff(places, prepend=-1) > 0]
+        self._duals.append(dual)
+        places = np.sort(np.concatenate([own.places for own in self._duals]), kind="stable")
+        places = places[np.diff(places, prepend=-1) > 0] if self._near is None else np.union1d(places, self._near)
         variances, thresholds = objective.variances_at(places), vectors.values_at(objective.thresholds, places)
-        columns = [
-            vectors.values_at(gradient, places) - own.at(places) / variances
-            for gradient, own in zip(self._gradients, self._thetas, strict=True)
-        ]
+        columns = [self._slopes(k, vectors, places, variances, thresholds) for k in range(len(self._duals))]
         slopes = np.stack(columns, axis=1)
         self._shares = best_shares(self._constants, slopes, thresholds, variances, self._shares)
         constant, total = float(self._shares @ self._constants), np.abs(slopes @ self._shares)
         combined = SparseDual(constant, places, total, thresholds, variances)
         return Bound(combined.bound(), self._parts(), dual=combined)
 
+    def _slopes(
+        self, k: int, vectors: Vectors, places: np.ndarray, variances: np.ndarray, thresholds: np.ndarray
+    ) -> np.ndarray:
+        """Return slopes of the loss at one of the points."""
+        if self._near is None:
+            return vectors.values_at(self._gradients[k], places) - self._thetas[k].at(places) / variances
+        slopes, near = thresholds.copy(), np.searchsorted(places, self._near)
+        slopes[np.searchsorted(places, self._duals[k].places)] = self._duals[k].sizes
+        slopes[near] = self._gradients[k] - self._thetas[k].at(self._near) / variances[near]
+        return slopes
+
     def _drop(self, k: int) -> None:
         del self._gradients[k], self._thetas[k], self._values[k]
         self._constants, self._shares = np.delete(self._constants, k), np.delete(self._shares, k)
-        if self._places:
-            del self._places[k]
+        if self._duals:
+            del self._duals[k]
         else:
             self._gram = np.delete(np.delete(self._gram, k, axis=0), k, axis=1)
 

@@ -116,22 +116,23 @@ class FitCertificate:
 
         With an L1 penalty their shares are chosen anew: the bound is sensitive to which slopes are just beyond c.
         """
-        best, sparse = self.best, exact.thresholds is not None
+        best = self.best
         parts = [] if self._bound is None or not exact.convex else self._bound.parts
         share = math.fsum(part.share for part in parts if part.value == best.value)
         needed = [BundlePart(best.kept, share, best.value), *(part for part in parts if part.value != best.value)]
-        combination, bundle, bound = Combination(exact), Bundle(), None
+        combination, bound = Combination(exact), None
+        bundle = Bundle(self._bound.dual.places) if parts and self._bound and self._bound.dual else None
         points: list[Point] = []
         nested = any(term.nested for term in exact.terms)  # then there is one pass for all
         for some in [needed] if nested else [[part] for part in needed]:
             thetas = [part.theta for part in some]
             for part, theta, point in zip(some, thetas, evaluate_all(exact, thetas), strict=True):
-                if parts and sparse:
+                if bundle is not None:
                     bound = bundle.add(exact, theta, point)
                 elif part.share > 0:
                     combination.add(theta, point, part.share)
                 points = points or [point]  # the first alone: gradients are long
             del thetas, theta, point
-        if sparse:
+        if bundle is not None:
             return points[0], -np.inf if bound is None else bound.proven(exact)
         return points[0], combination.proven() if parts else -np.inf
