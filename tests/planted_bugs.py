@@ -255,6 +255,18 @@ BUGS = [
     Bug(
         "kcrf_core/system/cholesky.py", "rows.start == block.stop", "rows.stop == len(matrix)", "core/test_triangles.py"
     ),
+    Bug(
+        "kcrf_core/objective/solvers/bundle.py",
+        "slopes, near = thresholds.copy(), ",
+        "slopes, near = 0 * thresholds, ",
+        "core/test_sparse_weights_training.py",
+    ),
+    Bug(
+        "kcrf_core/objective/solvers/bordered.py",
+        "np.where(self._joined, vectors[:, self._parameters], 0.0)",
+        "np.zeros((len(vectors), len(self._parameters)))",
+        "core/test_sampled_hessian.py",
+    ),
     Bug("kcrf_core/objective/engine.py", "before.kept[chosen]", "chosen", "core/test_composed_engine.py"),
     Bug(
         "kcrf_core/objective/solvers/working_set.py",

@@ -22,6 +22,7 @@ from kcrf_core.maps import ExplicitMap, KeptPlaces, RepeatedMap, SparseWeights
 from kcrf_core.model import Model
 from kcrf_core.objective import HessianBlocks, Mixture, Objective, ObjectiveTerm, SparseDual
 from kcrf_core.objective.solvers import CERTIFIED, PASSES, SOLVERS, Run, proximal
+from kcrf_core.objective.solvers.bundle import POINTS, Bundle
 from kcrf_core.system import Workers
 from kcrf_core.training import WarmStart, train
 from problems import on_threads, random_inputs, random_offsets
@@ -187,6 +188,25 @@ def test_bounds_are_never_above_the_optimum(rng, workers, repetitions):
             )
             tight += proven.lower > 0.9 * best.value
         assert tight
+
+
+@pytest.mark.parametrize("sigma2", [(5.0, 2.0), (50.0, 50.0), (np.inf, 3.0)])
+def test_bounds_of_several_points_by_slopes_at_some_places_are_no_better_than_by_all(rng, workers, sigma2):
+    objective = sparse_objective(rng, workers, 3, sigma2, c=0.1)
+    best = SOLVERS["auto"](objective, np.zeros(objective.size), Run(1e-6, 20_000))
+    thetas = [best.theta + 0.02 * rng.normal(size=objective.size) for _ in range(POINTS)]
+    points = [objective.evaluate(theta) for theta in thetas]
+    beyond = np.unique(np.concatenate([point.dual.places for point in points]))
+    assert len(beyond) > 10
+    bounds = []
+    for near in (None, beyond, beyond[::2], beyond[:0]):
+        bundle = Bundle(near)
+        for theta, point in zip(thetas, points, strict=True):
+            bound = bundle.add(objective, theta, point)
+        bounds.append(bound.proven(objective))
+    assert bounds[0] > max(point.lower for point in points) and bounds[0] <= best.value
+    np.testing.assert_allclose(bounds[1], bounds[0], rtol=1e-9)
+    assert max(bounds[2:]) < bounds[0] and min(bounds[2:]) > 0
 
 
 def test_values_of_the_working_set_are_those_of_the_whole_vectors(rng, workers, monkeypatch):

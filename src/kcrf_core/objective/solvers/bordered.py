@@ -1,4 +1,4 @@
-"""Equations with a matrix B of which ever other rows and columns F are wanted, and which is corrected now and then.
+"""Equations with ever other rows and columns F of a matrix B, which is corrected now and then.
 
 B_FF of the first F is factorised, as it was then. What changes is bordered to it: a parameter that joins F by its
 column of B, one that leaves by that of the identity, and a correction B + a u u^T by u itself,
@@ -11,7 +11,8 @@ join, else zero. With Z = B_FF^-1 V these are few equations, and each column of 
 
     (D - V^T Z) t = q - V^T B_FF^-1 r,    x = B_FF^-1 r - Z t
 
-Five columns take as long as half a percent of the factors of 5,000 rows, which every exchange of two parameters took.
+In single precision errors of Z would be too large: B is nearly singular. Solutions in the last steps of header, 5,300
+rows on 16 threads: 0.17 s each by factors in single precision, and 0.05 s by these.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ from ...errors import NumericError
 from ...system import Workers, factorise, ranges, solve_factorised
 
 BLOCK = 256
-# Columns of a border, at most.
-WIDEST = 256
+WIDEST = 256  # columns of a border, at most
 
 
 def rows_of(matrix: np.ndarray, own: np.ndarray, dtype: type, workers: Workers) -> np.ndarray:

@@ -26,8 +26,9 @@ POINTS = 5
 # Points whose own bound is below this part of P are of no use yet, and would only cost memory traffic.
 USEFUL, USEFUL_SPARSE = 0.5, 0.3
 MOST_EXCHANGES = 50
-# With an L1 penalty: pieces of the bound that are maximised, at most, and halvings of a step between two of them. In
-# the place of an infinite sigma^2 comes a finite one: slopes 1 % beyond c take that part of H off the bound.
+# With an L1 penalty: pieces of the bound that are maximised, at most, and halvings of a step between two of them. With
+# 3, 6 and 20 pieces: gaps of 0.878, 0.819 and 0.819 nats (120 documents of header). In the place of an infinite sigma^2
+# comes a finite one: slopes 1 % beyond c take that part of H off the bound.
 MOST_PIECES, MOST_HALVINGS, INFINITE_TAKES = 6, 4, 0.01
 # Relative error of a combination in single precision: values differ by a few parts in a million.
 SINGLE_MARGIN = 1e-5
@@ -108,18 +109,22 @@ class Combination:
     """Bound of a given combination of points, taken up one at a time: it keeps no more than their sum."""
 
     def __init__(self, objective: Objective):
-        self._objective, self._total = objective, objective.vectors.zeros()  # sum_k l_k sigma g_k
+        self._objective = objective
+        self._total: Vector | None = None  # sum_k l_k sigma g_k
         self._constant, self._slack = 0.0, Slack(0.0, 0.0, 0.0)
 
     def add(self, theta: Vector, point: Point, share: float) -> None:
         objective, vectors = self._objective, self._objective.vectors
         slope, constant, _ = vectors.linearised(theta, point.gradient, objective.sigma2, np.float64, [])
         self._constant += share * (-point.log_likelihood - constant)
+        self._total = vectors.zeros() if self._total is None else self._total
         vectors.add_scaled(self._total, share, slope)
         self._slack = self._slack.joined(objective.slack(theta, point.value))
 
     def proven(self) -> float:
-        """Return the bound less the rounding error; shares have to sum up to one."""
+        """Return the bound less the rounding error; shares have to sum up to one. No points prove nothing."""
+        if self._total is None:
+            return -np.inf
         return self._slack.widen(self._constant, self._objective.vectors.dot(self._total, self._total))
 
 
@@ -138,7 +143,7 @@ class Bundle:
         self._gradients: list[Vector] = []  # K times sigma g_k
         self._gram = np.empty((0, 0))  # [K, K] of those
         self._shares = np.empty(0)  # [K] l_k of the best combination
-        self._duals: list[SparseDual] = []  # with an L1 penalty
+        self._beyond: list[tuple[np.ndarray, np.ndarray]] = []  # with an L1 penalty: places beyond c, and |g| there
 
     def add(self, objective: Objective, theta: Vector, point: Point) -> Bound | None:
         """Take up a point; return the best bound with it, None where it is of no use yet."""
@@ -173,11 +178,11 @@ class Bundle:
         self._thetas.append(NonzeroParameters.of(vectors, theta, dtype))
         self._values.append(point.value)
         self._constants, self._shares = np.append(self._constants, dual.constant), np.append(self._shares, 0.0)
-        self._duals.append(dual)
-        places = np.sort(np.concatenate([own.places for own in self._duals]), kind="stable")
+        self._beyond.append((dual.places, dual.sizes if self._near is not None else dual.sizes[:0]))
+        places = np.sort(np.concatenate([own for own, _ in self._beyond]), kind="stable")
         places = places[np.diff(places, prepend=-1) > 0] if self._near is None else np.union1d(places, self._near)
         variances, thresholds = objective.variances_at(places), vectors.values_at(objective.thresholds, places)
-        columns = [self._slopes(k, vectors, places, variances, thresholds) for k in range(len(self._duals))]
+        columns = [self._slopes(k, vectors, places, variances, thresholds) for k in range(len(self._beyond))]
         slopes = np.stack(columns, axis=1)
         self._shares = best_shares(self._constants, slopes, thresholds, variances, self._shares)
         constant, total = float(self._shares @ self._constants), np.abs(slopes @ self._shares)
@@ -191,15 +196,16 @@ class Bundle:
         if self._near is None:
             return vectors.values_at(self._gradients[k], places) - self._thetas[k].at(places) / variances
         slopes, near = thresholds.copy(), np.searchsorted(places, self._near)
-        slopes[np.searchsorted(places, self._duals[k].places)] = self._duals[k].sizes
+        beyond, sizes = self._beyond[k]
+        slopes[np.searchsorted(places, beyond)] = sizes
         slopes[near] = self._gradients[k] - self._thetas[k].at(self._near) / variances[near]
         return slopes
 
     def _drop(self, k: int) -> None:
         del self._gradients[k], self._thetas[k], self._values[k]
         self._constants, self._shares = np.delete(self._constants, k), np.delete(self._shares, k)
-        if self._duals:
-            del self._duals[k]
+        if self._beyond:
+            del self._beyond[k]
         else:
             self._gram = np.delete(np.delete(self._gram, k, axis=0), k, axis=1)
 

@@ -133,6 +133,4 @@ class FitCertificate:
                     combination.add(theta, point, part.share)
                 points = points or [point]  # the first alone: gradients are long
             del thetas, theta, point
-        if bundle is not None:
-            return points[0], -np.inf if bound is None else bound.proven(exact)
-        return points[0], combination.proven() if parts else -np.inf
+        return points[0], combination.proven() if bound is None else bound.proven(exact)

@@ -36,14 +36,13 @@ PER_CUBE, PER_SOLVED_CUBE, PER_PAIR, PER_POSITION = SAMPLES / 4, 20, 80, 300
 MOST_VECTORS, FEWEST_VALUES = 6, 1 << 24
 # Parameters that are zero, with slopes below this part of c, leave once what stays is so small a part of all.
 NEAR, WORTH_LEAVING = 0.8, 0.9
-COLUMNS_TOGETHER = 1024
 # Exchanges, at most, and how many may leave no fewer wrong parameters before sweeps of coordinate descent come again.
 # They end with a small part of all parameters wrong. Exchanges in the first steps of three models, with 5 and with 20
 # sweeps: 20, 19, 3 and 5, 4, 2 (120 documents of header and a ridge of 1e-3); later steps take two either way.
 MOST_EXCHANGES, PATIENCE, SWEEPS, FIRST_SWEEPS = 20, 2, 5, 20
 FEW = 5e-3
-# Equations of which so many rows or fewer have changed since the last ones are thought to change by few from now on.
-SETTLED = 128
+# Where so many parameters or fewer have joined or left since the last equations, few will from now on: `bordered`.
+SETTLED, COLUMNS_TOGETHER = 128, 1024
 HIDDEN = 1e-9  # rounding of slopes, as a part of c
 
 
