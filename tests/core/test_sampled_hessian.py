@@ -9,7 +9,7 @@ from kcrf_core import NumericError
 from kcrf_core.chains import EDGE, NODE, Problem
 from kcrf_core.kernels import Inputs
 from kcrf_core.maps import ExplicitMap
-from kcrf_core.objective import ObjectiveTerm
+from kcrf_core.objective import ObjectiveTerm, engine, partition
 from kcrf_core.objective.solvers import CERTIFIED, SOLVERS, Run, bordered, proximal, sampled_model
 from kcrf_core.objective.solvers.bordered import BorderedInverse
 from kcrf_core.objective.solvers.sampled_model import SampledModel, sampled_matrix
@@ -34,7 +34,9 @@ def categories(rng, workers, Y=3, sequences=40, dtype=np.float64, threshold=0.5,
 
 
 @pytest.mark.parametrize("Y, cut", [(3, False), (3, True), (2, False)])
-def test_the_sampled_hessian_is_that_of_products(rng, workers, Y, cut):
+def test_the_sampled_hessian_is_that_of_products(rng, workers, monkeypatch, Y, cut):
+    for module in (engine, partition):
+        monkeypatch.setattr(module, "COLUMNS_TOGETHER", 8)  # several blocks
     whole = categories(rng, workers, Y, cut=cut)
     part, _ = whole.with_parameters(np.flatnonzero(rng.random(whole.size) < 0.7))
     theta = rng.normal(size=part.size)
