@@ -116,6 +116,15 @@ def test_marks_of_texts(kcrf, sample_data, tmp_path):
     columns = kcrf(*asked, stdin=b"221 Baker Qwerty\n").text.strip().split("\n")
     marked = [line.split("\t")[0] for line in columns if "\treview=yes\t" in line]
     assert marked and [found["text"][one["start"] : one["end"]] for one in found["review"]] == marked
+    # Marks of an earlier labelling are replaced, or dropped where none are asked for; other keys stay.
+    earlier = {**found, "review": [{"start": 0, "end": 3}, {"start": 4, "end": 9}], "id": 5}
+    (tmp_path / "earlier.jsonl").write_text(json.dumps(earlier) + "\n" + json.dumps({**earlier, "review": "good"}))
+    again = ("tag", "-m", model, tmp_path / "earlier.jsonl", "--to", "json")
+    objects = [json.loads(line) for line in kcrf(*again, "--review").text.splitlines()]
+    assert objects == [{**found, "id": 5}] * 2
+    objects = [json.loads(line) for line in kcrf(*again).text.splitlines()]
+    plain = {key: value for key, value in found.items() if key != "review"} | {"id": 5}
+    assert objects == [plain, {**plain, "review": "good"}]
     done = kcrf(*asked, "--to", "xml", stdin=b"221 Baker\n")
     assert done.code == 2 and "--to xml writes labelled parts alone: it does not go with --review" in done.err
 

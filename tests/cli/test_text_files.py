@@ -133,6 +133,17 @@ def test_json_keeps_keys_of_the_object_that_are_not_of_text_and_labels(run, tmp_
     assert found["text"].strip() in ("10 St", "")
 
 
+def test_rules_of_an_earlier_labelling_do_not_stay_in_metadata(run, tmp_path, model):
+    """doccano keeps `span_labels` and `tokens` of `kcrf next` in `meta`, where readers look for them."""
+    path = model(as_json(ADDRESSES))
+    meta = {"span_labels": "names", "tokens": [{"start": 0, "end": 2}, {"start": 3, "end": 5}], "page": 3}
+    (tmp_path / "new.jsonl").write_text(json.dumps({"text": "10 St", "label": [[0, 2, "number"]], "meta": meta}))
+    written = run("tag", "-m", path, "new.jsonl", "--to", "json").stdout
+    (tmp_path / "back.jsonl").write_text(written)
+    assert json.loads(written)["meta"] == {"page": 3}
+    assert labels(tmp_path / "back.jsonl") == [f"B-{span['label']}" for span in json.loads(written)["spans"]]
+
+
 def test_labels_that_are_no_names_of_elements(run, tmp_path, model):
     path = model('{"tokens": ["a", "b", "c"], "labels": ["1 <&> \\"x\\"", "xmlish", "part"]}\n' * 3)
     written = run("tag", "-m", path, "--text", "--to", "xml", input="a b c\n").stdout

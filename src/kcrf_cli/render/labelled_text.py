@@ -24,6 +24,7 @@ from .tagged import Writer
 _NAME = re.compile(r"(?!(?i:xml)|part$)[A-Za-z_][A-Za-z0-9_.-]*")
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
+REVIEW = "review"  # key of the tokens to review
 Places = Sequence[tuple[int, int]]  # of tokens
 Part = tuple[int, int, str]  # begin and end of a part, and its label
 
@@ -94,8 +95,14 @@ class JsonPartWriter(PartWriter):
         spans = [{"start": begin, "end": end, "label": label} for begin, end, label in parts]
         out = {"text": text, "spans": spans, **reading_rules(text, places, self._finder is None)}
         if review is not None:
-            out["review"] = [{"start": begin, "end": end} for begin, end in review]
-        return json.dumps(out | dict(self.keys), ensure_ascii=False) + "\n"
+            out[REVIEW] = [{"start": begin, "end": end} for begin, end in review]
+        out |= {key: value for key, value in self.keys.items() if key not in out and not _is_marks(key, value)}
+        return json.dumps(out, ensure_ascii=False) + "\n"
+
+
+def _is_marks(key: str, value: object) -> bool:
+    """Return True for tokens to review of an earlier labelling: they say nothing about this one."""
+    return key == REVIEW and isinstance(value, list) and all(isinstance(mark, dict) for mark in value)
 
 
 class XmlPartWriter(PartWriter):

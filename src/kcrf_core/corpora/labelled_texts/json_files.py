@@ -25,6 +25,8 @@ _TOKEN_LABELS = ("labels", "tags", "ner_tags", "label")
 _BEGIN, _END, _NAME = ("start", "start_offset", "begin"), ("end", "end_offset"), ("label", "labels", "type")
 _LABELS = tuple(dict.fromkeys((*_SPANS, *_TOKEN_LABELS, "annotations")))
 _USED = {*_LABELS, SCHEME, "text", "tokens", "data", "predictions", "answer"}
+_META = ("meta", "metadata")  # keys of objects in which doccano keeps what it does not use
+_READING_RULES = ("tokens", SCHEME)  # keys of _META that are read as if they were those of the object
 _DEEPEST = 100
 _MARK = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)  # a whole string, or one that goes on
 _INVISIBLE = re.compile(r"(\s|\\n)+")  # Label Studio writes \n for line ends in the texts of spans
@@ -51,9 +53,17 @@ def _documents(objects: Iterator[tuple[int, str] | Pause], name: str, findings: 
             raise DataError(f"JSON that cannot be read: {error}", name, line) from None
         document = _Object(value, name, line, findings).document()
         if document is not None:
-            more = value["data"] if isinstance(value.get("data"), dict) else {}  # a task of Label Studio
-            keys = {key: item for key, item in (value | more).items() if key not in _USED and item != document.text}
-            yield replace(document, keys=keys)
+            yield replace(document, keys=_other_keys(value, document.text))
+
+
+def _other_keys(value: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """Return the keys of an object that are neither of its text nor of its labels, nor rules to read them by."""
+    task = value["data"] if isinstance(value.get("data"), dict) else {}  # of Label Studio
+    keys = {key: item for key, item in {**value, **task}.items() if key not in _USED and item != text}
+    for name in _META:
+        if isinstance(keys.get(name), dict):
+            keys[name] = {key: item for key, item in keys[name].items() if key not in _READING_RULES}
+    return keys
 
 
 def _elements(chunks: Chunks, name: str) -> Iterator[tuple[int, str] | Pause]:
@@ -150,7 +160,7 @@ class _Object:
 
     def _document(self, text: str, spans: Sequence[Span] | None, value: Mapping[str, Any]) -> Document:
         """Return a text with its spans, and the tokens and the kind of labels that an object may have."""
-        meta = value.get("meta", value.get("metadata"))  # where doccano keeps what it does not use
+        meta = next((value[name] for name in _META if name in value), None)
         value = {**meta, **value} if isinstance(meta, dict) else value
         tokens, places = value.get("tokens"), None
         if isinstance(tokens, list) and tokens and isinstance(tokens[0], dict):
