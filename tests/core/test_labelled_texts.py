@@ -343,6 +343,57 @@ def test_offsets_count_characters_and_units_of_utf_16_where_the_text_says_so(tmp
         assert rows(read(tmp_path, json.dumps(value))) == tagged("😀😀/O Ann/B-P 😀/O")
 
 
+def utf_16_units(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2
+
+
+@pytest.mark.parametrize("count", [200, pytest.param(3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("length", [len, utf_16_units])
+def test_spans_of_texts_with_characters_beyond_utf_16(tmp_path, count, length):
+    rng, objects, expected = random.Random(4), [], []
+    parts = ["Ann", "saw", "née", "東京", "ha", "ha", "😀", "🚀🚀", "👨\u200d👩\u200d👧", "🎉!"]
+    for _ in range(count):
+        # Numbers make the words of a text different: a repeated word may fit both ways of counting.
+        words = [f"{rng.choice(parts)}{number}" for number in range(rng.randint(2, 9))]
+        text = "".join(word + rng.choice([" ", "  ", "\n"]) for word in words)[: rng.choice([None, -1])]
+        chosen = sorted(rng.sample(range(len(words)), rng.randint(1, 2)))
+        begins = [text.index(words[number]) for number in chosen]
+        values = [(begin, text[begin : begin + len(words[n])]) for begin, n in zip(begins, chosen, strict=True)]
+        result = [
+            {"value": {"start": length(text[:begin]), "end": length(text[:begin] + own), "text": own, "labels": ["E"]}}
+            for begin, own in values
+        ]
+        objects.append({"data": {"text": text}, "annotations": [{"result": result}]})
+        expected.append([(word, "B-E" if number in chosen else "O") for number, word in enumerate(words)])
+    corpus = read(tmp_path, json.dumps(objects))
+    assert rows(corpus) == expected
+    assert corpus.remarks == ()
+
+
+def test_one_way_of_counting_holds_for_all_spans_of_a_text(tmp_path):
+    def labelled(*spans):
+        result = [{"value": {"start": a, "end": b, "text": text, "labels": ["E"]}} for a, b, text in spans]
+        return json.dumps([{"data": {"text": "😀 aa ab"}, "annotations": [{"result": result}]}])
+
+    by_characters = {"tokens": "characters"}
+    # Alone, the first span fits both ways; the other one tells.
+    assert rows(read(tmp_path, labelled((3, 4, "a"), (6, 8, "ab")), layout=Layout(**by_characters))) == tagged(
+        "😀/O a/B-E a/O a/B-E b/I-E"
+    )
+    assert rows(read(tmp_path, labelled((3, 4, "a"), (5, 7, "ab")), layout=Layout(**by_characters))) == tagged(
+        "😀/O a/O a/B-E a/B-E b/I-E"
+    )
+    alone = read(tmp_path, labelled((3, 4, "a")), layout=Layout(**by_characters))
+    assert rows(alone) == tagged("😀/O a/O a/B-E a/O b/O")
+    assert "1 text whose spans fit offsets in characters and in UTF-16 is read in characters" in alone.remarks[0]
+    with pytest.raises(DataError, match="a span has the text 'aa', and at 3 to 5 there is 'a '"):
+        read(tmp_path, labelled((3, 5, "aa"), (5, 7, "ab"), (5, 6, "a")))
+    # Tokens of `kcrf next` count characters, and spans of Label Studio beside them may not.
+    task = json.loads(labelled((3, 5, "aa")))
+    task[0]["data"]["tokens"] = [{"start": 0, "end": 1, "text": "😀"}, {"start": 2, "end": 4, "text": "aa"}]
+    assert rows(read(tmp_path, json.dumps(task))) == tagged("😀/O aa/B-E")
+
+
 @pytest.mark.parametrize(
     "content, message",
     [

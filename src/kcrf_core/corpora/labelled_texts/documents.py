@@ -68,6 +68,10 @@ _FINDINGS = {
     "pieces": ("discontinuous span is cut into its pieces", "discontinuous spans are cut into their pieces"),
     "lines": ("span is cut at line ends", "spans are cut at line ends"),
     "labels": ("span keeps the first of several labels", "spans keep the first of several labels"),
+    "either": (
+        "text whose spans fit offsets in characters and in UTF-16 is read in characters",
+        "texts whose spans fit offsets in characters and in UTF-16 are read in characters",
+    ),
     "prefixed": (
         "span has a label with B- or I-, before which another one is put",
         "spans have labels with B- or I-, before which another one is put",

@@ -1,7 +1,7 @@
 """JSON of labelling tools: an object for each text, on a line of its own or in an array.
 
-Offsets count characters; where a span has its text, too, and that fits offsets in UTF-16 alone, as JavaScript counts,
-they are taken so.
+Offsets of a text count characters, or units of UTF-16, as JavaScript does: one of the two for all spans of the text.
+Where spans have their texts beside them, the counting that fits more of these is taken, else characters.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import DataError
 from ...system import PAUSE, Pause, counted
@@ -155,7 +155,7 @@ class _Object:
         if not isinstance(text, str):
             raise self._error("an object has neither a text ('text') nor tokens ('tokens', a list of words)")
         items = self._first(_SPANS, (list, dict))
-        spans = None if items is None else [self._span(text, item) for item in self._list(items)]
+        spans = None if items is None else self._spans(text, self._list(items))
         return self._document(text, spans, value)
 
     def _document(self, text: str, spans: Sequence[Span] | None, value: Mapping[str, Any]) -> Document:
@@ -164,7 +164,7 @@ class _Object:
         value = {**meta, **value} if isinstance(meta, dict) else value
         tokens, places = value.get("tokens"), None
         if isinstance(tokens, list) and tokens and isinstance(tokens[0], dict):
-            places = [self._place(text, token)[:2] for token in tokens]
+            places = [(token.begin, token.end) for token in self._regions(text, tokens)]
             places = [place for place in places if text[slice(*place)].strip()]  # spaCy has tokens of white space
             if any(one[1] > other[0] for one, other in pairwise(places)):
                 raise self._error("tokens overlap, or are not in the order of the text")
@@ -224,30 +224,52 @@ class _Object:
             self._findings["rejected"] += bool(annotations)
             return None if annotations else self._document(texts[0], None, data)
         self._findings["annotations"] += len(made) - 1
-        spans = []
+        labelled = []
         for item in self._list(made[0].get("result", [])):
             region = item.get("value") if isinstance(item, dict) else None
             if not isinstance(region, dict) or "start" not in region:
                 self._findings["others"] += 1
                 continue
             if any(key.endswith("labels") and value for key, value in region.items()):
-                spans.append(self._span(texts[0], region))
+                labelled.append(region)
             else:
                 self._findings["bare"] += 1
-        return self._document(texts[0], spans, data)
+        return self._document(texts[0], self._spans(texts[0], labelled), data)
 
-    def _span(self, text: str, item: Any) -> Span:
-        begin, end, label = self._place(text, item)
-        if isinstance(label, list) and label:
-            self._findings["labels"] += len(label) > 1
-            label = label[0]
-        if not isinstance(label, str):
-            raise self._error("a span without a label")
-        return Span(begin, end, label)
+    def _spans(self, text: str, items: Sequence[Any]) -> list[Span]:
+        spans = []
+        for region in self._regions(text, items):
+            label = region.label
+            if isinstance(label, list) and label:
+                self._findings["labels"] += len(label) > 1
+                label = label[0]
+            if not isinstance(label, str):
+                raise self._error("a span without a label")
+            spans.append(Span(region.begin, region.end, label))
+        return spans
 
-    def _place(self, text: str, item: Any) -> tuple[int, int, Any]:
-        """Return the characters of a span or token, and its label."""
-        said = item.get("text") if isinstance(item, dict) else None
+    def _regions(self, text: str, items: Sequence[Any]) -> list[_Region]:
+        """Return the spans or tokens of a text with their places in characters."""
+        given = [self._region(item) for item in items]
+        regions, units = given, _from_utf_16(text, given)
+        if units != given:
+            fit, units_fit = _fit(text, given), _fit(text, units)
+            if units_fit > fit:
+                regions = units
+            elif units_fit == fit and units_fit[0] == len(given):
+                self._findings["either"] += 1
+        for region, as_given in zip(regions, given, strict=True):
+            begin, end = as_given.begin, as_given.end
+            if not 0 <= region.begin < region.end <= len(text):
+                raise self._error(f"a span from {begin} to {end} in a text of {counted(len(text), 'character')}")
+            if not region.fits(text):
+                found = text[region.begin : region.end]
+                raise self._error(f"a span has the text {region.text!r}, and at {begin} to {end} there is {found!r}")
+        return regions
+
+    def _region(self, item: Any) -> _Region:
+        """Return a span or token as it is given."""
+        text = item.get("text") if isinstance(item, dict) else None
         if isinstance(item, dict):
             # Labels may be in `hypertextlabels` and the like, and regions of HTML have XPaths beside offsets.
             names = [*_NAME, *(key for key in item if key.endswith("labels"))]
@@ -257,26 +279,45 @@ class _Object:
         begin, end, label = item if isinstance(item, list) and len(item) == 3 else (None, None, None)
         if type(begin) is not int or type(end) is not int:
             raise self._error("a span is [begin, end, label], or an object with start, end and label")
-        if not isinstance(said, str) or _same(text[max(begin, 0) : end], said):
-            places = begin, end
-        else:
-            places = _characters(text, begin, end)
-            if not _same(text[slice(*places)], said):
-                raise self._error(f"a span has the text {said!r}, and at {begin} to {end} there is {text[begin:end]!r}")
-        if not 0 <= places[0] < places[1] <= len(text):
-            raise self._error(f"a span from {begin} to {end} in a text of {counted(len(text), 'character')}")
-        return *places, label
+        return _Region(begin, end, label, text if isinstance(text, str) else None)
 
 
-def _same(text: str, said: str) -> bool:
-    return text == said or _INVISIBLE.sub("", text) == _INVISIBLE.sub("", said)
+class _Region(NamedTuple):
+    """A span or token of an object: its offsets, its label, and the text beside it, None without one."""
+
+    begin: int
+    end: int
+    label: Any
+    text: str | None
+
+    def fits(self, text: str, exactly: bool = False) -> bool:
+        """Return True if the text beside it, if there is one, is that at its place, perhaps but for white space."""
+        if self.text is None or not 0 <= self.begin < self.end <= len(text):
+            return self.text is None
+        covered = text[self.begin : self.end]
+        if exactly:
+            return covered in (self.text, self.text.replace("\\n", "\n"))
+        return _INVISIBLE.sub("", covered) == _INVISIBLE.sub("", self.text)
 
 
-def _characters(text: str, begin: int, end: int) -> tuple[int, int]:
-    """Return places in characters for those in units of UTF-16."""
-    units = [0, *accumulate(1 + (ord(character) > 0xFFFF) for character in text)]
-    number = {unit: place for place, unit in enumerate(units)}
-    return number.get(begin, -1), number.get(end, -1)
+def _fit(text: str, regions: Sequence[_Region]) -> tuple[int, int]:
+    """Return how many regions fit the texts beside them, and how many of these exactly."""
+    return sum(region.fits(text) for region in regions), sum(region.fits(text, exactly=True) for region in regions)
+
+
+def _from_utf_16(text: str, regions: list[_Region]) -> list[_Region]:
+    """Return regions whose offsets are units of UTF-16 with offsets in characters, -1 within a character.
+
+    Regions without texts beside them are returned as they are.
+    """
+    if len(text.encode("utf-16-le")) == 2 * len(text) or all(region.text is None for region in regions):
+        return regions
+    units = accumulate((1 + (character > "\uffff") for character in text), initial=0)
+    characters = {unit: place for place, unit in enumerate(units)}
+    return [
+        region._replace(begin=characters.get(region.begin, -1), end=characters.get(region.end, -1))
+        for region in regions
+    ]
 
 
 JSON_LINES = DocumentReader(
