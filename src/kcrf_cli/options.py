@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,6 +25,7 @@ from kcrf_core.system import AUTO, Number, OneOf, Whole, boolean
 if TYPE_CHECKING:
     from kcrf_core.cluster import ClusterEngine
     from kcrf_core.config import DeclaredOption, RulesConfig
+    from kcrf_core.corpora import Layout
     from kcrf_core.device import DeviceChoice
     from kcrf_core.model import Model
     from kcrf_core.scoring import Decision
@@ -291,6 +292,15 @@ _PLUGIN = Option(
     multiple=True,
     expose_value=False,
 )
+
+
+def with_reading(layout: Layout, **rules: str | None) -> Layout:
+    """Return a layout with those rules for reading texts that were given."""
+    from kcrf_core.config import parse_config
+
+    given = {name: rule for name, rule in rules.items() if rule is not None}
+    checked = parse_config(given).layout
+    return replace(layout, **{name: getattr(checked, name) for name in given})
 
 
 def read_options(kind: type[Run], values: dict[str, Any]) -> Run:
@@ -678,6 +688,11 @@ SHARED: dict[str, Any] = {  # options of several commands, by the name of their 
     ),
     "tokens": DATA.option(
         "Tokens of texts: whitespace, words, characters, or a regular expression. Default: as in training.", "RULE"
+    ),
+    "empty_labels": DATA.option(
+        "Texts whose list of labels is empty: labelled, and nothing is in them, or unlabelled. Default: as in training, "
+        "else labelled.",
+        type=NamedChoice("corpora:EMPTY_LABELS"),
     ),
     "dev_vectors": vectors("Vectors beside DEV, in the form of --vectors. Default: none."),
     "metric": VALIDATION.option(

@@ -126,6 +126,26 @@ def test_texts_that_a_person_has_labelled_are_left_out(kcrf, model, tmp_path):
     assert "1 sequence is labelled" in found.err
 
 
+def test_texts_of_doccano_with_empty_lists_are_labelled_unless_an_option_tells(kcrf, model, tmp_path):
+    trained, pool = model(NAMES), tmp_path / "export.jsonl"
+    pool.write_text('{"text": "Anna lives", "label": []}\n{"text": "in Berg", "label": []}\n')
+    found = kcrf("next", pool, "-m", trained)
+    assert found.code == 3
+    assert "2 texts with empty lists of labels are labelled, all O (--empty-labels)" in found.err
+    for options in (("-m", trained), ()):
+        found = kcrf("next", pool, "--empty-labels", "unlabelled", *options)
+        assert sorted(json.loads(line)["text"] for line in found.text.splitlines()) == ["Anna lives", "in Berg"]
+        assert "warning" not in found.err
+    pool.write_text('{"text": "Anna lives", "label": [[0, 4, "PER"]]}\n{"text": "in Berg", "label": []}\n')
+    scored = [kcrf("evaluate", "-m", trained, pool, *options) for options in ((), ("--empty-labels", "unlabelled"))]
+    assert ["of 4 positions" in one.text for one in scored] == [True, False]
+    assert "1 text without labels is left out" in scored[1].err
+    assert "--empty-labels" in kcrf("guarantee", trained, pool, "--sets", "0.5", "-o", tmp_path / "g.npz").err
+    again = kcrf("train", pool, "--empty-labels", "unlabelled", "--sigma2", "1", "-o", tmp_path / "m.npz")
+    assert "1 sequence, 2 positions" in again.err
+    assert "of 2 positions" in kcrf("evaluate", "-m", tmp_path / "m.npz", pool).text  # models keep it
+
+
 def test_labels_that_are_known_are_kept(kcrf, model, tmp_path):
     trained = model(NAMES)
     pool = tmp_path / "pool.conll"

@@ -230,6 +230,30 @@ def test_an_empty_key_alone_means_that_there_is_no_span(tmp_path):
         assert rows(read(tmp_path, json.dumps({"text": "a b", **keys}))) == tagged("a/O b/O")
 
 
+@pytest.mark.parametrize(
+    "value, counted",
+    [
+        ({"text": "a b", "label": []}, True),  # doccano, of a text that nobody has looked at, too
+        ({"text": "a b", "entities": [], "relations": []}, True),
+        ({"text": "a b", "labels": []}, True),
+        ({"text": "a b", "label": [], "answer": "accept"}, False),
+        ({"text": "a b", "spans": []}, False),  # Prodigy and `kcrf tag --to json` write labelled texts alone
+        ({"data": {"text": "a b"}, "annotations": [{"result": []}]}, False),
+    ],
+)
+def test_an_empty_list_is_counted_unless_somebody_has_labelled_the_text(tmp_path, value, counted):
+    text = json.dumps({"text": "x y", "label": [[0, 1, "P"]]}) + "\n" + json.dumps(value)
+    corpus = read(tmp_path, text)
+    assert rows(corpus) == tagged("x/B-P y/O\na/O b/O")
+    remark = f"warning: {tmp_path}/data: 1 text with an empty list of labels is labelled, all O"
+    assert list(corpus.remarks) == [remark] * counted
+    assert not counted or corpus.remarks[0].settings == ("empty_labels",)
+    corpus = read(tmp_path, text, layout=Layout(empty_labels="unlabelled"))
+    assert rows(corpus) == tagged("x/B-P y/O") + ([] if counted else tagged("a/O b/O"))
+    remark = f"warning: {tmp_path}/data: 1 text without labels is left out"
+    assert list(corpus.remarks) == [remark] * counted
+
+
 def test_texts_without_labels_have_words_alone(tmp_path):
     corpus = read(tmp_path, '{"text": "a b"}\n{"text": ""}\n{"tokens": ["c d", "e"]}\n')
     assert rows(corpus) == [[("a",), ("b",)], [("c d",), ("e",)]]
@@ -279,7 +303,7 @@ def test_texts_without_labels_are_left_out_wherever_they_stand(tmp_path, monkeyp
     items = [{"text": "no labels"}, {"text": "a b", "label": [[0, 1, "X"]]}, {"text": "c", "label": []}]
     corpus = read(tmp_path, json.dumps([items[n] for n in order]))
     assert rows(corpus) == tagged("a/B-X b/O\nc/O")
-    assert corpus.remarks == (f"warning: {tmp_path}/data: 2 texts without labels are left out",)
+    assert corpus.remarks[-1] == f"warning: {tmp_path}/data: 2 texts without labels are left out"
 
 
 @pytest.mark.parametrize(
@@ -557,7 +581,12 @@ def test_a_text_of_brat_without_annotations_has_no_labels(tmp_path):
     )
     corpus = read_corpus(folder)
     assert rows(corpus) == tagged("Ann/B-PER saw/O\nit/O")
-    assert corpus.remarks == (f"warning: {folder}: 1 text without labels is left out",)
+    begin = f"warning: {folder}: 1 text"
+    empty = f"{begin} with an empty list of labels is labelled, all O"
+    assert corpus.remarks == (empty, f"{begin} without labels is left out")
+    corpus = read_corpus(folder, layout=Layout(empty_labels="unlabelled"))
+    assert rows(corpus) == tagged("Ann/B-PER saw/O")
+    assert corpus.remarks == (f"warning: {folder}: 2 texts without labels are left out",)
     parsed = [parse() for parse in stream_parsers(folder) if parse is not PAUSE]
     assert [part.corpus.width for part in parsed] == [1, 2]
     assert parsed[0].block.data == b"new\ntext\n\n"

@@ -41,7 +41,8 @@ NOT_THERE = {
     "data": "X",
     "ignore": "columns are left out of X",
     **dict.fromkeys(
-        ("columns", "separator", "header", "comment", "format", "tokens", "span_labels", "text", "to"), FILES
+        ("columns", "separator", "header", "comment", "format", "tokens", "span_labels", "empty_labels", "text", "to"),
+        FILES,
     ),
     **dict.fromkeys(("vectors", "dev_vectors"), "arrays stand within the dictionaries of X"),
     "engine_timeout": CONNECTION,

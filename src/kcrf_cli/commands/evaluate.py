@@ -125,14 +125,14 @@ class EvaluateArguments:
         decided = (self.decode, self.span_bonus, self.weighing.cost) != (None, None, ())
         twice = [self.data, self.gold, self.compare].count("-") > 1
         gold, model, label = (value is not None for value in (self.gold, self.model, self.label))
-        given = [options.flag(name) for name in self.layout]
+        given = [options.flag(name) for name in self.layout if name != "empty_labels"]
         options.refuse(
             (self.group and self.block, "--group and --block both define what is resampled: give one of them"),
             (self.strict and self.scheme == "none", "--strict counts spans, and --scheme none excludes them"),
             (twice, "standard input can be read only once: give the other as a file"),
             (gold and model, "with -m, DATA has the gold labels: leave out --gold"),
             (label and not gold, "--label names the column to compare with --gold: give that, too"),
-            (model and self.layout, f"the model stores how its data is read: leave out {listed(given)}"),
+            (model and given, f"the model stores how its data is read: leave out {listed(given)}"),
             (self.rules.typed and not model, "rules are for labels of a model: give -m, too"),
             (decided and not model, "--decode, --cost and --span-bonus are for a model: give -m, too"),
             (self.vectors and not model, "--vectors are for the model that labels DATA: give -m, too"),
@@ -348,9 +348,10 @@ def _labellings(run: EvaluateArguments, decision: Decision) -> tuple[Labelling, 
             opened = open_vectors(vectors)
             encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
             format_, columns = run.format or encoding.format, encoding.columns
-            key = (format_, columns if FORMATS[format_].columns else (), encoding.layout)
+            layout = options.with_reading(encoding.layout, empty_labels=run.layout.get("empty_labels"))
+            key = (format_, columns if FORMATS[format_].columns else (), layout)
             if key not in texts:
-                texts[key] = run.read(data, format_, columns, encoding.layout)
+                texts[key] = run.read(data, format_, columns, layout)
             found = from_model(model, with_vectors(texts[key], opened), workers, decision)
             return _grouped(run, found, texts[key], columns)
 

@@ -37,6 +37,7 @@ class GuaranteeArguments:
     )
     output: str | None = options.output("Model to write. Default: MODEL is replaced.", required=False)
     vectors: tuple[tuple[str, str], ...]
+    empty_labels: str | None
     format: str | None
     threads: int | None
     json: bool
@@ -71,7 +72,8 @@ def guarantee(run: GuaranteeArguments) -> None:
 
     model = Model.load(run.model)
     encoding, aims = model.encoding, []
-    form = run.format or encoding.format, encoding.columns, encoding.layout
+    layout = options.with_reading(encoding.layout, empty_labels=run.empty_labels)
+    form = run.format or encoding.format, encoding.columns, layout
     corpus = files.read_data(run.data, *form, run.threads, run.quiet, run.vectors)
     if run.risk is not None:
         aims.append((AMONG_UNMARKED if run.among_unmarked else RISK, run.of or POSITION, run.risk))

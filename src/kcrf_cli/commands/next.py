@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import click
@@ -47,6 +47,7 @@ class NextArguments:
     )
     text: bool
     tokens: str | None
+    empty_labels: str | None
     to: str | None = options.option(
         "Form of the output: the lines of POOL with suggested labels (columns), or texts with suggested spans and "
         "their scores for a labelling tool. Default: columns, and prodigy for texts.",
@@ -91,7 +92,6 @@ def next(run: NextArguments) -> None:
       kcrf next - --text -m model.npz --to labelstudio -o tasks.json <<< 'Suite 3 12 Lake Rd'
       kcrf next sample_data/addresses.conll -n 20 --to doccano
     """
-    from kcrf_core.config import parse_config
     from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, PLAIN, guess_format, open_vectors, stream_parsers
     from kcrf_core.model import Model
     from kcrf_core.system import PAUSE, Workers
@@ -102,8 +102,7 @@ def next(run: NextArguments) -> None:
     model = None if run.model is None else Model.load(run.model)
     encoding, opened = None if model is None else model.encoding, open_vectors(run.vectors)
     layout = PLAIN if encoding is None else encoding.layout
-    if run.tokens is not None:
-        layout = replace(layout, tokens=parse_config({"tokens": run.tokens}).tokens)
+    layout = options.with_reading(layout, tokens=run.tokens, empty_labels=run.empty_labels)
     format_ = COLUMN_FORMAT if run.text else run.format or (encoding.format if encoding else guess_format(run.data))
     batch = Batch(model, FORMATS[format_], run.count, run.strategy, run.cost_per, run.group, run.to)
     with Workers(run.threads) as workers:

@@ -40,6 +40,7 @@ class TagArguments:
     output: str | None = options.output("File to write. Default: stdout.", required=False, stdout=True)
     text: bool
     tokens: str | None
+    empty_labels: str | None
     decode: str | None
     span_bonus: float | None
     weighing: options.Weighing
@@ -245,7 +246,6 @@ def tag(run: TagArguments) -> None:
       kcrf train sample_data/addresses.conll --sigma2 1 -o address.npz
       kcrf tag -m address.npz --text --to xml <<< '221 Baker St'
     """
-    from kcrf_core.config import parse_config
     from kcrf_core.corpora import COLUMN_FORMAT, FORMATS, display_name, open_vectors, stream_parsers
     from kcrf_core.encoding import missing_remarks
     from kcrf_core.model import Model
@@ -258,9 +258,7 @@ def tag(run: TagArguments) -> None:
     opened = open_vectors(run.vectors)
     fitted.encoding.check_vectors({each.name: each.width for each in opened}, display_name(data))
     format_ = COLUMN_FORMAT if run.text else run.format or fitted.encoding.format
-    layout = fitted.encoding.layout
-    if run.tokens is not None:
-        layout = replace(layout, tokens=parse_config({"tokens": run.tokens}).tokens)
+    layout = options.with_reading(fitted.encoding.layout, tokens=run.tokens, empty_labels=run.empty_labels)
     wishes = run.wishes(fitted)
     if run.lag is None and run.nbest is None:
         fitted = fitted.deciding(run.weighing.decision(run.decode, run.span_bonus))

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..chains import CLIQUES
-from ..corpora import MISSING, NUMBER_TRANSFORMS, PLAIN, SPAN_LABELS, Layout
+from ..corpora import EMPTY_LABELS, MISSING, NUMBER_TRANSFORMS, PLAIN, SPAN_LABELS, Layout
 from ..errors import ConfigError
 from ..kernels import KERNELS, KernelConfig, kernel_settings, kernel_types
 from ..maps import METHODS
@@ -417,6 +417,12 @@ class Config:
         OneOf(SPAN_LABELS),
         help="Labels of the tokens of a span: its name at each of them (names), or B- at the first and I- at others "
         "(iob2). Default: names for parts in XML, iob2 for others.",
+        section="layout",
+    )
+    empty_labels: str | None = declared(
+        OneOf(EMPTY_LABELS),
+        help="Texts whose list of labels is empty (doccano, empty files of brat): labelled, and nothing is in them, or "
+        "unlabelled, so that they are not used. Default: labelled.",
         section="layout",
     )
     missing: tuple[str, ...] = declared(

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .frames import ColumnNames, Frame, FrameRows, is_frame
     from .labelled_texts.documents import OUTSIDE, DocumentBlock, joined, tokens
     from .labelled_texts.xml_files import PART
-    from .layout import IOB2, MISSING, NAMES, PLAIN, SPAN_LABELS, TOKEN_RULES, Layout, column_place
+    from .layout import EMPTY_LABELS, IOB2, MISSING, NAMES, PLAIN, SPAN_LABELS, TOKEN_RULES, Layout, column_place
     from .lexicon_files import load_clusters, load_lexicon
     from .lexicons import NONE, Clusters, Lexicon, Lookup
     from .lines import BYTE_ORDER_MARK, PREDICTED, Block, ParsedBlock, display_name, encode_lines

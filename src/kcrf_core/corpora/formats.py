@@ -104,7 +104,7 @@ class Format:
 
     def check_layout(self, layout: Layout) -> None:
         """Refuse a layout for a format that has none."""
-        keys = ("separator", "header", "comment", "sequence", "tokens", "span_labels")
+        keys = ("separator", "header", "comment", "sequence", "tokens", "span_labels", "empty_labels")
         settings = [key for key in keys if getattr(layout, key)]
         if settings and not self.has_layouts:
             message = f"'{settings[0]}' is for files of columns, and {self.title} has its own rules"

@@ -14,6 +14,10 @@ TOKEN_RULES = {"whitespace": r"\S+", "words": "", "characters": r"\S"}
 # Labels of tokens in a span: the name of the span at each of them, or B- and I- before it.
 NAMES, IOB2 = SPAN_LABELS = ("names", "iob2")
 
+# Texts whose list of labels is empty: they are labelled and nothing is in them, or nobody has labelled them.
+UNLABELLED = "unlabelled"
+EMPTY_LABELS = ("labelled", UNLABELLED)
+
 # Texts for a missing measurement, unless a layout names others.
 MISSING = ("NA", "?", "_", "nan", "NaN", "NAN", "")
 
@@ -29,6 +33,7 @@ class Layout:
     sequence: str | None = None  # column with the same value, or none, in consecutive rows of a sequence
     tokens: str | None = None  # rule or expression for the tokens of texts; None: `whitespace`
     span_labels: str | None = None  # one of SPAN_LABELS, for spans of texts; None: as the kind of file has them
+    empty_labels: str | None = None  # one of EMPTY_LABELS, for texts whose list of labels is empty; None: labelled
 
     @property
     def quoted(self) -> bool:

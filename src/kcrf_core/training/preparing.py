@@ -172,7 +172,7 @@ def _read(
 
 ENCODING_PARTS = (
     *("columns", "window", "min_count", "unobserved", "half_known", "weight", "ignore", "plain", "features"),
-    *("separator", "header", "comment", "missing", "sequence", "tokens", "span_labels"),
+    *("separator", "header", "comment", "missing", "sequence", "tokens", "span_labels", "empty_labels"),
     *("embeddings", "lexicons", "lexicon_case", "clusters", "lookup_column"),
 )
 

@@ -82,6 +82,7 @@ def read_brat(stem: str, findings: Findings) -> Iterator[Document]:
     if not os.path.exists(text_path):
         raise DataError(f"there is no {text_path}, the text that belongs to it", path)
     annotations = _decoded(path) if os.path.exists(path) else None
+    empty = annotations is not None and not annotations.removeprefix(BYTE_ORDER_MARK).strip()
     # Offsets count line ends, and a byte order mark as a character.
     text = _decoded(text_path)
     text = f" {text[1:]}" if text.startswith(BYTE_ORDER_MARK) else text
@@ -117,7 +118,7 @@ def read_brat(stem: str, findings: Findings) -> Iterator[Document]:
     for number, (start, after) in enumerate(pairwise(starts)):
         if start < len(text):  # behind the last line end there is no line
             own = None if annotations is None else spans[number]
-            yield Document(text[start : after - 1].removesuffix("\r"), number + 1, own)
+            yield Document(text[start : after - 1].removesuffix("\r"), number + 1, own, empty=empty)
 
 
 def _decoded(path: str) -> str:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from ...errors import DataError
 from ...system import PAUSE, Pause, Remark, counted
 from .. import lines
-from ..layout import IOB2, NAMES, TOKEN_RULES, Layout
+from ..layout import IOB2, NAMES, TOKEN_RULES, UNLABELLED, Layout
 from ..lines import Block
 
 OUTSIDE = "O"  # the label of tokens outside of all spans
@@ -53,7 +53,10 @@ class Document:
     labels: Sequence[str] | None = None  # of the tokens in `places`
     span_labels: str = IOB2  # unless a layout has it
     keys: Mapping[str, Any] = field(default_factory=dict)  # of its object in JSON, without those of text and labels
+    empty: bool = False  # it has a list of labels without any, and nothing that says that somebody has labelled it
 
+
+EMPTY_LIST = "empty list"  # key of texts that are read as labelled and may not be
 
 # What readers find and do not use, or use by a rule; each with its singular and plural behind a number.
 _FINDINGS = {
@@ -62,6 +65,10 @@ _FINDINGS = {
     "nested": ("span inside another one is left out", "spans inside others are left out"),
     "overlapping": ("span that overlaps a longer one is left out", "spans that overlap longer ones are left out"),
     "empty": ("span without a token is left out", "spans without a token are left out"),
+    EMPTY_LIST: (
+        f"text with an empty list of labels is labelled, all {OUTSIDE}",
+        f"texts with empty lists of labels are labelled, all {OUTSIDE}",
+    ),
     "no tokens": ("text has no token by the rule for them", "texts have no token by the rule for them"),
     "outside": (f"token outside of all parts gets {OUTSIDE}", f"tokens outside of all parts get {OUTSIDE}"),
     "markup": ("element inside a part is ignored", "elements inside parts are ignored"),
@@ -91,7 +98,11 @@ class Findings(Counter[str]):
     def remarks(self, name: str) -> tuple[str, ...]:
         """Return one line that lists the counts, if there are any."""
         found = [counted(self[key], *words) for key, words in _FINDINGS.items() if self[key]]
-        about = {"tokens": self["cut"] or self["no tokens"], "text": self["as text"]}
+        about = {
+            "tokens": self["cut"] or self["no tokens"],
+            "empty_labels": self[EMPTY_LIST],
+            "text": self["as text"],
+        }
         settings = [setting for setting, count in about.items() if count]
         return (Remark(f"warning: {name}: {'; '.join(found)}", settings),) if found else ()
 
@@ -219,7 +230,9 @@ def document_blocks(
                 yield block()
             yield PAUSE
             continue
-        document = document if reader.labelled else replace(document, spans=None, labels=None)
+        if not reader.labelled or (document.empty and layout.empty_labels == UNLABELLED):
+            document = replace(document, spans=None, labels=None, empty=False)
+        findings[EMPTY_LIST] += document.empty and bool(document.text.strip())
         if not all(span.label.strip() for span in document.spans or ()):
             raise DataError("a span with an empty label", name, document.line)
         places, labels = labelled_tokens(document, layout, findings)

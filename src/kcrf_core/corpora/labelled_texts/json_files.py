@@ -156,7 +156,10 @@ class _Object:
             raise self._error("an object has neither a text ('text') nor tokens ('tokens', a list of words)")
         items = self._first(_SPANS, (list, dict))
         spans = None if items is None else self._spans(text, self._list(items))
-        return self._document(text, spans, value)
+        # doccano has `"label": []` also where nobody has looked at the text. Prodigy gives its answer, and `spans` are of
+        # Prodigy or `kcrf tag`, which write labelled texts alone.
+        checked = "answer" in value or isinstance(value.get("spans"), list)
+        return replace(self._document(text, spans, value), empty=spans == [] and not checked)
 
     def _document(self, text: str, spans: Sequence[Span] | None, value: Mapping[str, Any]) -> Document:
         """Return a text with its spans, and the tokens and the kind of labels that an object may have."""
