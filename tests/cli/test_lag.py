@@ -152,3 +152,28 @@ def test_memory_does_not_grow_with_the_sequence(kcrf, tmp_path):
         command = [sys.executable, "-c", script, *PROGRAM, "-m", model, "--lag", "3", data]
         peaks.append(int(subprocess.run(command, capture_output=True, check=True).stdout))
     assert peaks[1] < 1.25 * peaks[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("data.xml", "<a>\n<s><x>the dog</x></s>\n</a>\n"),
+        ("-", "<a>\n<s><x>the dog</x></s>\n</a>\n"),
+        ("-", '{"text": "the dog", "label": [[0, 3, "NP"]]}\n'),
+        ("-", '[\n{"text": "the dog"}]\n'),
+        ("data.ttx", "title         | How\n"),
+        ("data.txt", "the dog\n"),
+    ],
+)
+def test_markup_is_not_labelled(kcrf, tmp_path, name, text):
+    (tmp_path / "words.jsonl").write_text('{"text": "the dog", "label": [[0, 3, "NP"]]}\n')
+    model = tmp_path / "words.npz"
+    assert kcrf("train", tmp_path / "words.jsonl", "--sigma2", "1", "-q", "-o", model).code == 0
+    path = name if name == "-" else tmp_path / name
+    if name != "-":
+        path.write_text(text)
+        (tmp_path / "data.ann").write_text("")
+    done = kcrf("tag", "-m", model, path, "--lag", "1", "-q", stdin=text.encode())
+    assert (done.code, done.out) == (2, b"")
+    shown = "<stdin>" if name == "-" else path
+    assert f"{shown} has texts, which are read whole, so it cannot be labelled line by line" in done.err

@@ -23,7 +23,6 @@ from .lines import (
     Cut,
     ParsedBlock,
     append_labels,
-    blocks,
     blocks_and_pauses,
     checked,
     chunks_and_pauses,
@@ -180,8 +179,7 @@ def stream_parsers(
     """
     chosen, name = FORMATS[guess_format(path) if format is None else format], display_name(path)
     layout = named_layout(path, layout) if chosen.has_layouts else layout
-    by_name = not (layout.separator or layout.header or layout.sequence) or named_as_text(name)
-    any_kind = chosen.name == COLUMN_FORMAT and by_name and not text
+    any_kind = not text and _may_be_texts(chosen, layout, name)
     kind = TEXT if text else None
     if any_kind and (kind := reader_of_files(path)) is not None:
         yield from document_parsers((), replace(kind, labelled=labelled), name, columns, layout)
@@ -198,6 +196,12 @@ def stream_parsers(
             cut = chosen.cut(layout, tuple(columns or ()))
         parts = blocks_and_pauses(chunks, name, chosen.sequence_per_line, layout, cut)
         yield from chosen.parsers(parts, name, columns, layout)
+
+
+def _may_be_texts(format_: Format, layout: Layout, name: str) -> bool:
+    """Return True if the first bytes of a file decide whether it has columns or is XML, JSON or the like."""
+    as_columns = layout.separator or layout.header or layout.sequence
+    return format_.name == COLUMN_FORMAT and (not as_columns or named_as_text(name))
 
 
 def document_parsers(
@@ -339,9 +343,15 @@ def arriving_lines(
     if chosen.sequence_per_line or not chosen.takes_columns:
         raise ConfigError(f"{chosen.title} is read in whole sequences, so it cannot be labelled line by line")
     name, layout = display_name(path), named_layout(path, layout)
+    any_kind = _may_be_texts(chosen, layout, name)
+    if any_kind and reader_of_files(path) is not None:
+        raise _whole_texts(name)
     with opened(path) as stream:
+        chunks: Iterator[bytes | Pause] = chunks_and_pauses(stream)
+        chunks = _chunks_of_columns(chunks, name) if any_kind else chunks
         value: str | None = None  # of the column that tells sequences apart, in the sequence that goes on, if one does
-        parts = (replace(block, before=value) for block in blocks(stream, name, sequence_per_line=True))
+        lines_or_pauses = blocks_and_pauses(chunks, name, sequence_per_line=True)
+        parts = (replace(block, before=value) for block in lines_or_pauses if block is not PAUSE)
         for parsed in chosen.parse(parts, name, columns, layout):
             block, corpus, lines = parsed.block, parsed.corpus, parsed.corpus.lines
             if not len(lines):
@@ -358,6 +368,20 @@ def arriving_lines(
                 value = next(filter(None, reversed(own[int(corpus.offsets[-2]) :])), above)
                 value = None if after else value
             yield Arrival(parsed, before, after)
+
+
+def _whole_texts(name: str) -> ConfigError:
+    """Return the error for texts where single lines of columns are expected."""
+    message = f"{name} has texts, which are read whole, so it cannot be labelled line by line"
+    return ConfigError(f"{message}: leave out the lag", settings=["lag"])
+
+
+def _chunks_of_columns(chunks: Iterable[bytes | Pause], name: str) -> Iterator[bytes | Pause]:
+    """Yield the chunks of a file; raise an error if they are those of XML, JSON or another labelled text."""
+    kind, chunks = yield from kind_of(chunks, name)
+    if kind is not None:
+        raise _whole_texts(name)
+    yield from chunks
 
 
 def _has_blank(block: Block, first: int, last: int, layout: Layout) -> bool:
