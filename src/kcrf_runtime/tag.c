@@ -490,6 +490,25 @@ static size_t last_end(const struct form *form, const char *data, size_t size, s
     return 0;
 }
 
+/* Append the names of the columns behind those of the input, as `kcrf tag` calls them. */
+static void append_names(const struct program *program, struct buffer *out)
+{
+    const char *separator = &program->form.separator;
+    if (program->marginals == OF_BEST) {
+        append(out, separator, 1);
+        append(out, "marginal", 8);
+    }
+    for (size_t y = 0; program->marginals == OF_ALL && y < kcrf_label_count(program->model); y++) {
+        kcrf_text name = kcrf_label_name(program->model, y);
+        append(out, separator, 1);
+        append(out, "p(", 2);
+        append(out, name.text, name.size);
+        append(out, ")", 1);
+    }
+    append(out, separator, 1);
+    append(out, "predicted", 9);
+}
+
 /* Begin a file: find its form by its first row. True if there is a row; *begin and *line are behind a header. */
 static bool begin_file(struct program *program, struct job *job, size_t *begin, size_t *line)
 {
@@ -509,8 +528,7 @@ static bool begin_file(struct program *program, struct job *job, size_t *begin, 
             return true;
         if (header) {
             append(&job->out, data, end);
-            append(&job->out, &form->separator, 1);
-            append(&job->out, "predicted", 9);
+            append_names(program, &job->out);
             memmove(job->in.data, data + end, size - end);
             job->in.size = size - end;
             *begin = stop < size ? stop + 1 - end : job->in.size;
@@ -638,6 +656,8 @@ int main(int count, char **arguments)
     }
     if (!given)
         return usage("the model is missing", NULL);
+    if (fcntl(1, F_GETFD) < 0) /* else the next file that is opened would take its place */
+        return fputs("kcrf-tag: standard output is closed\n", stderr), SYSTEM;
     kcrf_error error;
     program.model = kcrf_open(paths[0], &error);
     if (!program.model) {

@@ -94,9 +94,10 @@ def test_attributes_headers_and_comments(kcrf, program, tmp_path):
         headed[:15],
     ):
         for given in (data, "\ufeff" + data):
-            wanted = kcrf("tag", "-m", model, "-q", stdin=given.encode())
-            for threads in (1, 3):
-                assert run(program, exported, "-t", threads, data=given.encode()) == (0, wanted.out, "")
+            for more in ((), ("--marginals", "best"), ("--marginals", "all")):
+                wanted = kcrf("tag", "-m", model, "-q", *more, stdin=given.encode())
+                for threads in (1, 3):
+                    assert run(program, exported, "-t", threads, *more, data=given.encode()) == (0, wanted.out, "")
     assert run(program, exported, data=b"tag\tword\na\tb\n")[0] == 3
 
 
@@ -148,6 +149,17 @@ def test_an_output_that_is_an_input_is_refused(program, models, tmp_path):
             done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE)
         assert done.returncode == 2 and b"is also an input" in done.stderr
         assert (tmp_path / name).read_bytes() == before
+
+
+@pytest.mark.parametrize("closed", [0, 1])
+def test_closed_streams_are_named(program, models, tmp_path, closed):
+    (tmp_path / "in").write_text(COLUMNS)
+    inputs = [tmp_path / "in"] if closed else []
+    script = f'exec "$@" {closed}>&-'
+    done = subprocess.run(["sh", "-c", script, "sh", program, models[1], *inputs], capture_output=True)
+    assert (done.returncode, done.stdout) == (1, b"")
+    message = "standard output is closed" if closed else "input: Bad file descriptor"
+    assert done.stderr.decode() == f"kcrf-tag: {message}\n"
 
 
 def test_mistakes_of_users(program, tmp_path):
