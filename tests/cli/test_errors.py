@@ -199,6 +199,35 @@ def test_write_protected_files_are_kept(kcrf, tmp_path, write, monkeypatch):
     assert protected.read_text() == "precious\n"
 
 
+@pytest.fixture
+def not_root(monkeypatch):
+    """Let write protection count, which root does not obey."""
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK or os.stat(path).st_mode & 0o200 != 0)
+
+
+@pytest.mark.parametrize("name", ["out.ann", "out.txt", "out.npz", "shards/shard-0001.npz", "shards"])
+def test_write_protected_files_are_kept_where_a_command_chooses_the_name(kcrf, tmp_path, write, not_root, name):
+    data, out = write("data.conll", GOOD * 20), tmp_path / "out.npz"
+    assert kcrf("train", data, "--sigma2", "1", "-q", "-o", out).code == 0
+    assert kcrf("featurize", data, "--shards", 2, "-q", "-o", tmp_path / "shards").code == 0
+    protected = tmp_path / name
+    if not protected.exists():
+        protected.write_text("precious\n")
+    before = None if protected.is_dir() else protected.read_bytes()
+    protected.chmod(protected.stat().st_mode & 0o555)
+    if name == "out.npz":
+        done = kcrf("guarantee", out, data, "--sets", "0.5")
+    elif name.startswith("out."):
+        done = kcrf("next", data, "--to", "brat", "-o", tmp_path / "out.ann")
+    else:
+        done = kcrf("featurize", data, "--shards", 3, "-o", tmp_path / "shards")
+    protected.chmod(0o755)
+    assert done.code in (1, 2), done.err
+    assert f"{protected}" in done.err and ("is write-protected" in done.err or "is not writable" in done.err)
+    assert len(list((tmp_path / "shards").iterdir())) == 3
+    assert before is None or protected.read_bytes() == before
+
+
 def test_failure_keeps_the_old_output(kcrf, tmp_path, write):
     data = write("data.conll", GOOD)
     assert train(kcrf, tmp_path, data, "-q").code == 0

@@ -199,6 +199,8 @@ def check_writable(path: str, *inputs: str | None) -> None:
                 raise click.UsageError(f"{path} is also an input and would be overwritten: give another name")
         if not os.path.isfile(path):  # a device or a pipe, which is written to and not replaced
             return
+        if not os.access(path, os.W_OK):
+            raise click.UsageError(f"{path} is write-protected: give another name, or unprotect it")
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
         raise FileNotFoundError(2, "there is no such directory to write to", os.path.dirname(path) or folder)

@@ -11,6 +11,7 @@ Missing shards are found when a folder is opened, and digests are checked when a
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
@@ -346,6 +347,9 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
         others = [name for name in sorted(os.listdir(path)) if not own.fullmatch(name)]
         if others:
             raise FileFormatError(f"{path} exists and has other files in it ({others[0]}): give another name")
+        for kept in (os.fspath(path), *(os.path.join(path, name) for name in sorted(os.listdir(path)))):
+            if not os.access(kept, os.W_OK):
+                raise PermissionError(errno.EACCES, "is write-protected: give another name, or unprotect it", kept)
 
 
 def save_shards(folder: str, encoding: Encoding, config: Config, shards: Iterable[Dataset]) -> None:
