@@ -524,6 +524,7 @@ def test_brat_files(tmp_path, given):
         ("\nT1\tPER 0 400\tAnn\n", "a.ann:2: offsets 0 400 in a text of 7 characters"),
         ("T1\tPER 3 0\tAnn\n", "a.ann:1: offsets 3 0"),
         ("T1 PER 0 3 Ann\n", "a.ann:1: expected an annotation"),
+        (f"T1\tPER 0 {'9' * 5000}\tAnn\n", "a.ann:1: expected an annotation"),  # Python refuses to read the number
     ],
 )
 def test_damaged_brat_files(tmp_path, annotation, message):

@@ -52,6 +52,7 @@ def test_values_are_looked_up_as_they_are_in_lower_case_and_with_digits_as_zeros
     ("text", "line", "message"),
     [
         ("a 1 2\nb 1\n", 2, "2 columns, expected 3"),
+        (f"{'9' * 5000} 2\na 1 2\n", 2, "3 columns, expected 2"),
         ("a 1 2\n\nb 1 2 3\n", 3, "4 columns, expected 3"),
         ("a 1 2\nb 1 nan\n", 2, "'nan' is not a finite number"),
         ("a 1 2\nb inf 1\n", 2, "'inf' is not a finite number"),

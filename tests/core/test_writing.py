@@ -5,9 +5,10 @@ import os
 import stat
 import struct
 
+import numpy as np
 import pytest
 
-from kcrf_core.files import replacing
+from kcrf_core.files import read_container, replacing, write_container
 
 posix = pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
 
@@ -35,6 +36,22 @@ def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path, umask, before):
         assert mode(temporary) & ~before == 0 or mode(temporary) == 0o600
     assert path.read_bytes() == b"new" and mode(path) == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+@posix
+@pytest.mark.parametrize("kind", ["device", "pipe"])
+def test_a_container_goes_to_devices_and_pipes(tmp_path, kind):
+    arrays = {"numbers": np.arange(10.0)}
+    if kind == "device":  # where every place is 0
+        write_container(os.devnull, "model", {}, arrays)
+        return
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_container(tmp_path / "pipe", "model", {}, arrays)
+    (tmp_path / "model.npz").write_bytes(os.read(reader, 1 << 20))
+    os.close(reader)
+    stored = read_container(tmp_path / "model.npz", "model")
+    np.testing.assert_array_equal(stored.array("numbers", "float64", 1), arrays["numbers"])
 
 
 @posix

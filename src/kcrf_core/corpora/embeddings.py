@@ -31,6 +31,7 @@ from .word_vectors import WordVectors, quantised
 PRECISIONS = ("float16", "float32", "float64")
 BYTES_AT_ONCE = 1 << 24  # looked at for numbers that are none
 
+MOST_DIGITS = 18  # of a count in the first line; Python refuses to read numbers of thousands
 LARGEST = 1e18  # number of a word's vector
 
 NPY = b"\x93NUMPY"
@@ -224,7 +225,7 @@ def _shape(block: Block, name: str) -> tuple[int, int | None, int]:
     begin = block.begin
     end = block.data.find(b"\n", begin) % (len(block.data) + 1)
     fields = block.data[begin:end].split()
-    if len(fields) == 2 and all(field.isdigit() for field in fields):
+    if len(fields) == 2 and all(field.isdigit() and len(field) <= MOST_DIGITS for field in fields):
         if int(fields[1]) < 1:
             raise DataError("the first line announces vectors of no numbers", name, 1)
         return int(fields[1]), int(fields[0]), min(end + 1, len(block.data))

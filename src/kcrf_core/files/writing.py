@@ -26,7 +26,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise FileNotFoundError(errno.ENOENT, "an empty name is no file", path)
     if os.path.exists(path) and not os.path.isfile(path):
         # A device or a pipe, such as /dev/null, cannot be replaced.
-        with io.BufferedWriter(NamedFile(path, os.open(path, os.O_WRONLY | BINARY))) as stream:
+        with io.BufferedWriter(_Device(path, os.open(path, os.O_WRONLY | BINARY))) as stream:
             yield stream
         return
     target = os.path.realpath(path)  # a link keeps pointing where it pointed
@@ -82,6 +82,19 @@ class NamedFile(io.FileIO):
     def close(self) -> None:
         with naming(self._path):
             super().close()
+
+
+class _Device(NamedFile):
+    """A device or a pipe. It has no places: those that the system gives for /dev/null are all 0."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def tell(self) -> int:
+        raise io.UnsupportedOperation("a device has no places")
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        raise io.UnsupportedOperation("a device has no places")
 
 
 def _make_alike(number: int, target: str, before: os.stat_result) -> None:

@@ -22,7 +22,8 @@ from ..lines import BYTE_ORDER_MARK, opened
 from .documents import Chunks, Document, DocumentReader, Findings, Span, joined, text_lines
 
 TTX_LINE = re.compile(r"(?=([\w-]*) *\|)[^|]{14,}\| ?(.*)")
-ANN_LINE = re.compile(r"T\d+\t(\S+) (\d+ \d+(?:;\d+ \d+)*)\t(.*)")
+# Python refuses to read numbers of thousands of digits.
+ANN_LINE = re.compile(r"T\d+\t(\S+) (\d{1,18} \d{1,18}(?:;\d{1,18} \d{1,18})*)\t(.*)")
 ANN, TXT = ".ann", ".txt"
 _OTHERS = tuple("REAMN#*")  # relations, equivalences, events, attributes, modifications, normalisations, notes
 _SPACE = re.compile(r"\s+")
