@@ -12,6 +12,7 @@ from kcrf_core.config import (
     Config,
     FeatureConfig,
     TermConfig,
+    feature_dict,
     load_yaml,
     option_paths,
     parse_config,
@@ -198,7 +199,7 @@ def random_feature(rng, number):
         if transform in ("prefix", "suffix"):
             raw["length"] = rng.randint(1, 9)
     elif kind == 3:
-        raw = {"conjunction": [rng.choice(["a", "b[-1]", "c[100]", "d[0]"]) for _ in range(rng.randint(2, 4))]}
+        raw = {"conjunction": [rng.choice(["a", "b[-1]", "c[100]", "d [x][2]", "e[1][0]"]) for _ in range(rng.randint(2, 4))]}
     else:
         raw = {"column": "c", "min_count": rng.randint(1, 9)}
     if window is not None:
@@ -303,9 +304,6 @@ def test_to_dict_comes_back(seed):
         ("features:\n- {conjunction: [a, b], transform: lower}", 2, ["no 'transform'"]),
         ("features:\n- {conjunction: [a, b], length: 3}", 2, ["takes no 'length'"]),
         ("features:\n- {conjunction: [a, b], scale: none}", 2, ["takes no 'scale'"]),
-        ("features:\n- {conjunction: [a, 'b[x]']}", 2, ["'b[x]'"]),
-        ("features:\n- {conjunction: [a, '[1]']}", 2, ["'[1]'"]),
-        ("features:\n- {conjunction: [a, 'b[1']}", 2, ["'b[1'"]),
         ("features:\n- {conjunction: [a, 'b[101]']}", 2, ["further than 100"]),
         ("features:\n- {type: attributes, column: a}", 2, ["no 'column'"]),
         ("features:\n- {type: attributes, transform: lower}", 2, ["no 'transform'"]),
@@ -582,6 +580,21 @@ def test_globs_of_terms():
     assert matching_features(("word[-1]/pos",), names, "t") == ["word[-1]/pos"]  # a name comes before a glob
     with pytest.raises(ConfigError, match=r"term 't': no feature is called 'wrd' \(did you mean 'word'\?\)"):
         matching_features(("pos", "wrd"), names, "t")
+
+
+    # As a glob, a name with brackets is the name of others.
+    assert matching_features(("v[12]",), ["v1", "v2", "v[12]"], "t") == ["v[12]"]
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [("a", ("a", 0)), ("a[-1]", ("a", -1)), ("a [m/s]", ("a [m/s]", 0)), ("a [m/s][2]", ("a [m/s]", 2)),
+     ("a[1][0]", ("a[1]", 0)), ("a[1][-1]", ("a[1]", -1))],
+)  # fmt: skip
+def test_parts_of_conjunctions_may_have_brackets_in_their_names(text, part):
+    feature = parse_config({"features": [{"conjunction": ["word", text]}]}).features[0]
+    assert feature.parts[1] == part
+    assert feature_dict(feature)["conjunction"][1] == text
 
 
 def test_an_indicator_is_no_mark_of_missing_values():

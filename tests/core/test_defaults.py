@@ -199,6 +199,19 @@ def test_columns_that_have_the_names_of_what_would_be_made(corpus_of):
     fit_encoding(parse_config(with_defaults(raw, corpus).raw), corpus)
 
 
+@pytest.mark.parametrize("brackets", [" [k]", "[1]", "[km/h]"])
+def test_names_of_columns_may_have_brackets(corpus_of, brackets):
+    corpus = corpus_of(1000, word, lambda rng, t: rng.choice("ACGT"), noise, smooth, label)
+    names = [name + brackets for name in ("word", "class", "speed", "pitch")]
+    config, _ = configured({}, {"columns": [*names, "label"]}, corpus, "options")
+    encoding, _ = fit_encoding(config, corpus)
+    parts = [name for feature in encoding.features for name, _ in feature.config.parts]
+    assert set(parts) == {names[1]}
+    assert parse_config(config.to_dict()) == config
+    with pytest.raises(ConfigError, match=r"'class\[x\]'"):
+        fit_encoding(parse_config({"features": [{"conjunction": ["c0", "class[x]"]}]}), corpus)
+
+
 def test_what_was_made_is_said(corpus_of):
     said = with_defaults({}, corpus_of(2000, word, lambda rng, t: rng.choice("pqr"), smooth, label)).said
     assert "c0 as words, with lower case, prefixes, suffixes and shapes;" in said

@@ -45,7 +45,15 @@ if TYPE_CHECKING:
         pieces,
         same_line,
     )
-    from .values import CLUSTERS, EMBEDDINGS, LOOKUPS, UNSEEN, comma_separated_names
+    from .values import (
+        CLUSTERS,
+        EMBEDDINGS,
+        LOOKUPS,
+        UNSEEN,
+        comma_separated_names,
+        conjunction_part,
+        part_text,
+    )
     from .yaml_text import configuration_text, dump_yaml, load_value, load_yaml
 else:
     __getattr__, __dir__, __all__ = lazy(__name__)

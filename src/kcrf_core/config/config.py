@@ -564,7 +564,7 @@ def feature_dict(feature: FeatureConfig) -> dict[str, Any]:
     if not feature.parts:
         return {"name": feature.name, **given}
     given.pop("type", None)
-    parts = [name if offset == 0 else f"{name}[{offset}]" for name, offset in feature.parts]
+    parts = [values.part_text(name, offset) for name, offset in feature.parts]
     return {"name": feature.name, "conjunction": parts, **given}
 
 

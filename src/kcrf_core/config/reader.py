@@ -7,7 +7,6 @@ a suggestion, at the line where they stand.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -31,9 +30,6 @@ from .config import (
     TrainingConfig,
 )
 from .templates import pieces
-
-_CONJUNCTION_PART = re.compile(r"([^\[]+)(?:\[\s*([+-]?[0-9]+)\s*\])?")
-
 
 class _Section:
     """One mapping of the configuration, read key by key; `finish` refuses keys that were not read."""
@@ -251,13 +247,10 @@ def _refuse_keys(section: _Section, what: str, *keys: str) -> None:
 
 def _conjunction_part(section: _Section, part: str) -> tuple[str, int]:
     """Return `word` or `word[-1]` as (name, offset)."""
-    found = _CONJUNCTION_PART.fullmatch(part)
-    if found is None:
-        raise section.error("conjunction", f"'{part}' should be a name or a name with an offset, as word[-1]")
-    offset = int(found[2] or 0)
+    name, offset = values.conjunction_part(part)
     if abs(offset) > values.WIDEST_WINDOW:
         raise section.error("conjunction", f"'{part}' looks further than {values.WIDEST_WINDOW} positions")
-    return found[1], offset
+    return name, offset
 
 
 def _parse_term(section: _Section) -> TermConfig:

@@ -22,6 +22,7 @@ variance = Number(0, above=True, automatic=True, infinite=True)
 
 WIDEST_WINDOW = 100
 offset = Whole(-WIDEST_WINDOW, WIDEST_WINDOW)
+CONJUNCTION_PART = re.compile(r"(.+?)(?:\[\s*([+-]?[0-9]{1,9})\s*\])?", re.DOTALL)
 RANGE = re.compile(r"(.*?)(\d+)\.\.(.*?)(\d+)")
 MOST_COLUMNS = 10_000_000
 
@@ -33,6 +34,20 @@ def text(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise ConfigError(f"must be a word, not {described(value)}")
     return value
+
+
+def conjunction_part(text: str) -> tuple[str, int]:
+    """Return the name and the offset of a part of a conjunction, as `word` or `word[-1]`.
+
+    Names may have brackets; `x[1]` is the value of x at the next position, and `x[1][0]` that of x[1] here.
+    """
+    found = CONJUNCTION_PART.fullmatch(text)
+    return (text, 0) if found is None else (found[1], int(found[2] or 0))
+
+
+def part_text(name: str, offset: int) -> str:
+    """Return a part of a conjunction as text, so that `conjunction_part` returns the name and the offset."""
+    return name if offset == 0 and conjunction_part(name) == (name, 0) else f"{name}[{offset}]"
 
 
 def names(value: Any) -> tuple[str, ...]:

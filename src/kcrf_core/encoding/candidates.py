@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from ..config import Config, option_paths, parse_config, with_options
+from ..config import Config, option_paths, parse_config, part_text, with_options
 from ..corpora import CodedColumn, Corpus
 from ..scoring import detect_scheme
 from .defaults import LINEAR_WISHES, Defaults, kernel_is_open, number_terms, own_name, with_defaults
@@ -72,7 +72,8 @@ def grams(names: Iterable[str], rare: int = 1) -> list[Raw]:
     out = []
     for name in names:
         for length in range(2, LONGEST_GRAM + 1):
-            parts, least = [name, *(f"{name}[{step}]" for step in range(1, length))], max(rare, 2 if length > 2 else 1)
+            parts = [part_text(name, step) for step in range(length)]
+            least = max(rare, 2 if length > 2 else 1)
             window = f"-{GRAM_REACH}..{GRAM_REACH + 1 - length}"
             out.append({"conjunction": parts, "window": window} | ({"min_count": least} if least > 1 else {}))
     return out

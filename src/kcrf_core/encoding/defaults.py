@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..config import CLUSTERS, EMBEDDINGS, Config, FeatureConfig, option_paths, parse_config, with_options
+from ..config import CLUSTERS, EMBEDDINGS, Config, FeatureConfig, option_paths, parse_config, part_text, with_options
 from ..corpora import CategoryColumn, Clusters, Columns, Corpus, Lookup
 from ..errors import ConfigError, KcrfError
 from ..kernels import KernelConfig
@@ -407,7 +407,7 @@ class _Maker:
             if len(tuples) < TIMES * (int(tuples.max(initial=0)) + 1):
                 break
             window = [first for first in places if all(first + step in allowed for step in range(length))]
-            parts = [name, *(f"{name}[{step}]" for step in range(1, length))]
+            parts = [part_text(name, step) for step in range(length)]
             if window:
                 out.append({"conjunction": parts, "window": window})
         return out

@@ -268,8 +268,8 @@ def matching_features(patterns: tuple[str, ...], names: list[str], term: str) ->
     """Return the names that match a term's globs, in the order of `names`. A glob that matches nothing is an error."""
     matching: set[str] = set()
     for pattern in patterns:
-        # Names such as word[-1]/pos look like globs.
-        found = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
+        # Names such as word[-1]/pos and speed [m/s] look like globs, and as globs match others.
+        found = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
         matching.update(found)
         if not found:
             raise ConfigError(

@@ -13,7 +13,7 @@ from itertools import chain, zip_longest
 from typing import Any, ClassVar
 
 from ..chains import CLIQUES
-from ..config import RUN_TRANSFORMS
+from ..config import RUN_TRANSFORMS, conjunction_part, part_text
 from ..encoding import around, conjunctions, grams, shape_features
 
 # Pivots on a rung: no more than this part of its positions, since more would add nothing.
@@ -191,9 +191,9 @@ class TextBlock(ColumnBlock):
             elif chosen["conjunctions"] != NONE and _name(one) in self.paired:
                 hidden.append(one)
         if bigrams == "all":
-            known = {part.partition("[")[0] for one in features for part in one.get("conjunction", ())}
+            known = {conjunction_part(part)[0] for one in features for part in one.get("conjunction", ())}
             fresh = [column for column in (*self.words, *self.tags) if column not in known]
-            features += [{"conjunction": [f"{name}[-1]", name], "window": [0, 1], **cut} for name in fresh]
+            features += [{"conjunction": [part_text(name, -1), part_text(name, 0)], "window": [0, 1], **cut} for name in fresh]
         if bigrams == GRAMS:
             features += grams(self.tags, rare)
         terms: list[dict[str, Any]] = []
