@@ -490,23 +490,47 @@ static size_t last_end(const struct form *form, const char *data, size_t size, s
     return 0;
 }
 
-/* Append the names of the columns behind those of the input, as `kcrf tag` calls them. */
-static void append_names(const struct program *program, struct buffer *out)
+/* True if a column of a header has this name. */
+static bool in_header(char separator, const char *line, size_t size, const char *name, size_t length)
 {
-    const char *separator = &program->form.separator;
-    if (program->marginals == OF_BEST) {
-        append(out, separator, 1);
-        append(out, "marginal", 8);
+    for (size_t at = 0, begin; at <= size; at++) {
+        for (begin = at; at < size && line[at] != separator;)
+            at++;
+        if (at - begin == length && !memcmp(line + begin, name, length))
+            return true;
     }
-    for (size_t y = 0; program->marginals == OF_ALL && y < kcrf_label_count(program->model); y++) {
-        kcrf_text name = kcrf_label_name(program->model, y);
-        append(out, separator, 1);
-        append(out, "p(", 2);
-        append(out, name.text, name.size);
-        append(out, ")", 1);
+    return false;
+}
+
+/* Append the name of a new column to a header, with a number behind it where a column has that name. */
+static void append_name(struct buffer *out, char separator, const char *line, size_t size, const char *begin,
+                        kcrf_text name, const char *end)
+{
+    struct buffer text = {0};
+    append(&text, begin, strlen(begin));
+    append(&text, name.text, name.size);
+    append(&text, end, strlen(end));
+    size_t length = text.size;
+    for (unsigned number = 2; in_header(separator, line, size, text.data, text.size); number++) {
+        char digits[16];
+        text.size = length;
+        append(&text, digits, (size_t)snprintf(digits, sizeof digits, "_%u", number));
     }
-    append(out, separator, 1);
-    append(out, "predicted", 9);
+    append(out, &separator, 1);
+    append(out, text.data, text.size);
+    free(text.data);
+}
+
+/* Append the names of the columns behind those of the input, as `kcrf tag` calls them. */
+static void append_names(const struct program *program, struct buffer *out, const char *line, size_t size)
+{
+    char separator = program->form.separator;
+    kcrf_text nothing = {"", 0};
+    if (program->marginals == OF_BEST)
+        append_name(out, separator, line, size, "marginal", nothing, "");
+    for (size_t y = 0; program->marginals == OF_ALL && y < kcrf_label_count(program->model); y++)
+        append_name(out, separator, line, size, "p(", kcrf_label_name(program->model, y), ")");
+    append_name(out, separator, line, size, "predicted", nothing, "");
 }
 
 /* Begin a file: find its form by its first row. True if there is a row; *begin and *line are behind a header. */
@@ -528,7 +552,7 @@ static bool begin_file(struct program *program, struct job *job, size_t *begin, 
             return true;
         if (header) {
             append(&job->out, data, end);
-            append_names(program, &job->out);
+            append_names(program, &job->out, data + at, end - at);
             memmove(job->in.data, data + end, size - end);
             job->in.size = size - end;
             *begin = stop < size ? stop + 1 - end : job->in.size;

@@ -101,6 +101,22 @@ def test_attributes_headers_and_comments(kcrf, program, tmp_path):
     assert run(program, exported, data=b"tag\tword\na\tb\n")[0] == 3
 
 
+@pytest.mark.parametrize("separator", ["\t", " "])
+def test_new_columns_have_new_names(kcrf, program, tmp_path, separator):
+    data = f"p(B)\tpredicted_2\tpredicted\n{COLUMNS}".replace("\t", separator)
+    model, exported = model_of(kcrf, tmp_path, data, "--header")
+    names = {"best": "marginal predicted_3", "all": "p(B)_2 p(I) p(O) predicted_3"}
+    for kind, expected in names.items():
+        wanted = kcrf("tag", "-m", model, "-q", "--marginals", kind, stdin=data.encode())
+        assert wanted.text.splitlines()[0].split(separator)[3:] == expected.split()
+        assert run(program, exported, "--marginals", kind, data=data.encode()) == (0, wanted.out, "")
+    plain = kcrf("tag", "-m", model, "-q", stdin=data.encode())
+    assert run(program, exported, data=data.encode()) == (0, plain.out, "")
+    (tmp_path / "tagged").write_bytes(plain.out)
+    assert "(7 of 7 positions)" in kcrf("evaluate", tmp_path / "tagged").text
+    assert "(7 of 7 positions)" in kcrf("evaluate", tmp_path / "tagged", "--header").text
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from kcrf_core.corpora import PREDICTED, Corpus, Layout
+from kcrf_core.corpora import PREDICTED, Corpus, Layout, names_beside
 from kcrf_core.scoring import Judgement, Labelling
 from kcrf_core.selection import Setting
 from kcrf_core.system import counted
@@ -127,7 +127,7 @@ def predictions(corpus: Corpus, layout: Layout, found: Labelling, folds: Sequenc
     rows = zip(*columns, strict=True)
     lines = [separator.join(map(layout.written, row)) for row in rows]
     if corpus.header is not None:
-        names = [*corpus.header, "fold", "marginal", PREDICTED]
+        names = [*corpus.header, *names_beside(["fold", "marginal", PREDICTED], corpus.header)]
         lines[0] = separator.join(map(layout.written, names)) + "\n" + lines[0]
     for end in set(corpus.offsets[1:-1].tolist()) - {0}:
         lines[end - 1] += "\n"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kcrf_core.corpora import BYTE_ORDER_MARK, PREDICTED, Corpus, Format, ParsedBlock
+from kcrf_core.corpora import BYTE_ORDER_MARK, PREDICTED, Corpus, Format, ParsedBlock, names_beside
 
 from .visible import shown
 
@@ -75,7 +75,8 @@ class ColumnWriter(Writer):
         if self._marginals is not None:
             names += ["marginal"] if self._marginals == "best" else [f"p({label})" for label in self._labels]
         parsed = self._parsed
-        return "".join(f"{parsed.separator}{parsed.layout.written(name)}" for name in (*names, PREDICTED)).encode()
+        names = names_beside([*names, PREDICTED], parsed.corpus.header or ())
+        return "".join(f"{parsed.separator}{parsed.layout.written(name)}" for name in names).encode()
 
     def _ending(self, rest: bytes) -> bytes:
         """Return the line ending before `rest`; the last line of a file may lack it and takes that of the others."""

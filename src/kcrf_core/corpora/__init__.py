@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .layout import EMPTY_LABELS, IOB2, MISSING, NAMES, PLAIN, SPAN_LABELS, TOKEN_RULES, Layout, column_place
     from .lexicon_files import load_clusters, load_lexicon
     from .lexicons import NONE, Clusters, Lexicon, Lookup
-    from .lines import BYTE_ORDER_MARK, PREDICTED, Block, ParsedBlock, display_name, encode_lines
+    from .lines import BYTE_ORDER_MARK, PREDICTED, Block, ParsedBlock, display_name, encode_lines, names_beside
     from .number_transforms import QUANTILE, Moments, NumberTransform, quantiles
     from .sequences import (
         BREAKS,

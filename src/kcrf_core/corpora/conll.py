@@ -20,7 +20,7 @@ from . import _text
 from .corpus import Corpus
 from .formats import Format
 from .layout import Layout, column_place
-from .lines import PREDICTED, Block, ParsedBlock, mark_length
+from .lines import PREDICTED_NAME, Block, ParsedBlock, mark_length
 from .tables import NUMBER, WORD, Cells, packed_marks
 
 SEPARATOR_NAMES = {"\t": "tab-separated", " ": "space-separated", ",": "comma-separated"}
@@ -227,7 +227,7 @@ def _has_header(cells: Cells, values: Sequence[str], columns: tuple[str, ...], l
     last one is no label of the other rows. It may do so if all values are words.
     """
     named = layout.sequence in values and layout.sequence not in columns
-    if named or values[-1] == PREDICTED or tuple(values) in (columns, columns[:-1]):
+    if named or PREDICTED_NAME.fullmatch(values[-1]) or tuple(values) in (columns, columns[:-1]):
         return True
     every = np.arange(len(cells))
 

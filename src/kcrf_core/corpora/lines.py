@@ -10,11 +10,13 @@ import contextlib
 import errno
 import io
 import os
+import re
 import select
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 
@@ -31,6 +33,7 @@ LARGEST_BLOCK = (1 << 31) - 1  # bytes: lengths of values are 32-bit numbers
 READ_SIZE = 1 << 20  # bytes; on CoNLL files smaller is slower with many columns, larger gains nothing
 
 PREDICTED = "predicted"  # the name of the column of labels, where columns have names
+PREDICTED_NAME = re.compile(rf"{PREDICTED}(_\d+)?")  # with a number where another column has it
 
 BYTE_ORDER_MARK = "\ufeff"
 
@@ -236,12 +239,26 @@ def encode_lines(lines: Iterable[str], ends_with_newline: bool) -> bytes:
     return ("\n".join(lines) + "\n" * ends_with_newline).encode("utf-8")
 
 
+def names_beside(names: Iterable[str], header: Sequence[str]) -> list[str]:
+    """Return names of new columns, with a number behind those that the header has.
+
+    >>> names_beside(["marginal", "predicted"], ["word", "predicted"])
+    ['marginal', 'predicted_2']
+    """
+    out = []
+    for name in names:
+        numbered = (f"{name}_{number}" for number in count(2))
+        out.append(name if name not in header else next(each for each in numbered if each not in header))
+    return out
+
+
 def append_labels(parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray) -> bytes:
     """Return the bytes of a block with one more column: `numbers` [N] int32 are those of the labels."""
     texts = [f"{parsed.separator}{parsed.layout.written(label)}" for label in labels]
     ends = parsed.row_ends
     if parsed.header_end is not None:
-        texts, ends = [*texts, f"{parsed.separator}{PREDICTED}"], np.concatenate([[parsed.header_end], ends])
+        (name,) = names_beside([PREDICTED], parsed.corpus.header or ())
+        texts, ends = [*texts, f"{parsed.separator}{name}"], np.concatenate([[parsed.header_end], ends])
         numbers = np.concatenate([[len(labels)], numbers]).astype(np.int32)
     return put_texts(parsed, texts, numbers, ends, ends)
 
