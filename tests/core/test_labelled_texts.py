@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kcrf_core.config import parse_config
 from kcrf_core.corpora import PLAIN, Layout, lines, read_corpus, stream_parsers, tokens
+from kcrf_core.encoding import fit_encoding, with_defaults
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.system import PAUSE
 
@@ -487,6 +489,18 @@ def test_lines_of_a_finder_file_are_positions(tmp_path):
     assert rows(read(tmp_path, TTX.replace("\n", "\r\n"))) == [expected]
     with pytest.raises(DataError, match="data:3: expected a label"):
         read(tmp_path, TTX.replace("blank         | ", "blank"))
+
+
+@pytest.mark.parametrize("odd", [0, 1, 60])
+def test_words_of_a_finder_file_are_words_also_where_they_look_like_numbers(tmp_path, odd):
+    """Nobody wrote these columns, so that no word in them can be a mistake."""
+    lines = [f"{'title' if n % 3 else 'text':14}| {n % 7} {n % 5} 19{n % 10}0\n" for n in range(60)]
+    lines[:odd] = [f"text          | Page{n % 40} and {n % 3}th\n" for n in range(odd)]
+    corpus = read(tmp_path, "".join(lines))
+    encoding, _ = fit_encoding(parse_config(with_defaults({}, corpus).raw), corpus)
+    kinds = {name: kind.type for kind in (f.config for f in encoding.features) for name in kind.columns}
+    assert [kinds[f"c{number}"] for number in range(8)] == ["categorical"] * 3 + ["real"] * 5
+    assert not [one for one in encoding.warnings if "numbers" in one]
 
 
 BRAT = "Ann saw\r\nNorth and South 😀 Rome.\n\nend\n"

@@ -68,6 +68,8 @@ class TrainingColumns(ABC):
 
     def looks_real(self, column: int, name: str) -> bool:
         """Return True if a column without a declared type holds numbers."""
+        if column in self.corpus.categorical:
+            return False
         found = self.has_numbers(column)
         if found is False:
             empty = f"warning: column {name} has no values: all are missing; leave it out by 'ignore'"

@@ -68,6 +68,7 @@ class Corpus:
     weights: np.ndarray | None = None  # [S] float64, or None for all ones
     attributes: AttributeRows | None = None
     names: tuple[str, ...] | None = None  # of the columns, where the format has names for them
+    categorical: frozenset[int] = frozenset()  # columns of words, also where all of these are numbers
     file_format: str | None = None  # of the file that it was read from; None for one that never was a file
     header: tuple[str, ...] | None = None  # names of the columns that stand in the first line of the file
     layout: Layout | None = None  # of the file, with what was found out about it

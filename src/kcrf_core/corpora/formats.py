@@ -220,7 +220,14 @@ def document_parsers(
         if not block.labelled and reader.label_keys:
             others = listed([*next(iter(block.keys), ())]) or "none"
             unlabelled = f"no labels under the keys {listed(reader.label_keys)}; other keys of the first text: {others}"
-        corpus = replace(out.corpus, names=names, layout=own, remarks=block.remarks, unlabelled=unlabelled)
+        corpus = replace(
+            out.corpus,
+            names=names,
+            categorical=reader.words,
+            layout=own,
+            remarks=block.remarks,
+            unlabelled=unlabelled,
+        )
         return replace(out, corpus=corpus)
 
     rows, next_block = replace(layout, separator="\t", header=False, comment=(), sequence=None), list[Block]()

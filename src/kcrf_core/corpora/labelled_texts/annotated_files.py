@@ -132,4 +132,4 @@ def _decoded(path: str) -> str:
         raise DataError("no UTF-8 text (convert the file, for example with iconv)", path, line) from None
 
 
-TTX_LINES = DocumentReader(read_ttx, line_values, None)
+TTX_LINES = DocumentReader(read_ttx, line_values, None, words=frozenset(range(3)))

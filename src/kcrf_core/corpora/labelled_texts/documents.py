@@ -114,6 +114,7 @@ class DocumentReader:
     read: Callable[[Chunks, str, Findings], Iterator[Document | Pause]]  # of chunks of bytes, and the name in messages
     row: Callable[[str], str] | None = None  # values of a token, with TABs between them; None: the token itself
     columns: tuple[str, ...] | None = ("word", "label")  # None: some are numbers, and columns have no names
+    words: frozenset[int] = frozenset()  # columns of words among those without names
     labelled: bool = True  # else labels are left out
     label_keys: tuple[str, ...] = ()  # of JSON, those that labels are looked for in
 
