@@ -129,12 +129,12 @@ def test_damaged_and_hostile_xml(tmp_path, content, message):
 
 def test_large_elements_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("kcrf_core.corpora.labelled_texts.xml_files.LARGEST_DOCUMENT", 1000)
-    monkeypatch.setattr("kcrf_core.corpora.labelled_texts.json_files.LARGEST_DOCUMENT", 1000)
+    monkeypatch.setattr("kcrf_core.corpora.labelled_texts.json_files.LARGEST_ARRAY", 1 << 20)
     monkeypatch.setattr(lines, "READ_SIZE", 100)
     for content, message in [
         (f"<a>\n<s><x>{'b ' * 1000}</x></s></a>", "2: a sequence of more than"),
         (f'<a>\n<s y="{"b" * 2000}"><x>c</x></s></a>', "2: a tag of more than"),
-        (f'[{{"text": "{"b" * 9000}"}}]', "an object of more than"),
+        (f'[{{"text": "{"b" * (1 << 20)}"}}]', "an array of more than 1 MiB, which is read whole"),
     ]:
         with pytest.raises(DataError, match=message):
             read(tmp_path, content)
@@ -455,7 +455,12 @@ def test_one_way_of_counting_holds_for_all_spans_of_a_text(tmp_path):
         ('{"text": "ab", "tokens": [{"start": 0, "end": 2}, {"start": 1, "end": 2}]}', "tokens overlap, or are not in"),
         ('{"text": "\\ud800", "label": []}', "JSON that cannot be read"),
         ('{"text": "a", "x": ' + "[" * 100_000, "nested too deeply"),
-        ('[{"text": "a", "x": ' + "[" * 200, "nested too deeply"),
+        ('[{"text": "a", "x": ' + "[" * 100_000, "nested too deeply"),
+        ('[{"text": "a"},', "data:1: the array does not end"),
+        ('[{"text": "a"}\n', "data:2: the array does not end"),
+        ('[\n{"text":\n "a', "data:3: the array does not end"),
+        ('[{"text": "a"}]\n]', "data:2: text behind the array"),
+        ('{"text": "a"} {"text": "b"}', "data:1: no JSON: text behind an object"),
         ('{"text": "a", "n": ' + "1" * 5000 + "}", "JSON that cannot be read"),
         (b'{"text": "\xff"}', "data:1: byte 0xff is not UTF-8"),
         (b'[{"text": "\xff"}]', "data:1: no UTF-8 text"),

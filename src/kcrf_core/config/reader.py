@@ -31,6 +31,7 @@ from .config import (
 )
 from .templates import pieces
 
+
 class _Section:
     """One mapping of the configuration, read key by key; `finish` refuses keys that were not read."""
 

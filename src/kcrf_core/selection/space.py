@@ -193,7 +193,9 @@ class TextBlock(ColumnBlock):
         if bigrams == "all":
             known = {conjunction_part(part)[0] for one in features for part in one.get("conjunction", ())}
             fresh = [column for column in (*self.words, *self.tags) if column not in known]
-            features += [{"conjunction": [part_text(name, -1), part_text(name, 0)], "window": [0, 1], **cut} for name in fresh]
+            features += [
+                {"conjunction": [part_text(name, -1), part_text(name, 0)], "window": [0, 1], **cut} for name in fresh
+            ]
         if bigrams == GRAMS:
             features += grams(self.tags, rare)
         terms: list[dict[str, Any]] = []

@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ...errors import DataError
 from ...system import PAUSE, Pause, counted
 from ..layout import IOB2, SPAN_LABELS
 from ..lines import BYTE_ORDER_MARK
-from .documents import LARGEST_DOCUMENT, Chunks, Document, DocumentReader, Findings, Span, joined, text_lines
+from .documents import Chunks, Document, DocumentReader, Findings, Span, joined, text_lines
 
 SCHEME = "span_labels"  # key of objects that `kcrf tag` writes
 _SPANS = ("spans", "label", "labels", "entities")
@@ -27,33 +27,99 @@ _LABELS = tuple(dict.fromkeys((*_SPANS, *_TOKEN_LABELS, "annotations")))
 _USED = {*_LABELS, SCHEME, "text", "tokens", "data", "predictions", "answer"}
 _META = ("meta", "metadata")  # keys of objects in which doccano keeps what it does not use
 _READING_RULES = ("tokens", SCHEME)  # keys of _META that are read as if they were those of the object
-_DEEPEST = 100
-_MARK = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)  # a whole string, or one that goes on
+LARGEST_ARRAY = 1 << 30  # bytes
+_FORMS = "expected an object on each line, or an array"
+_SEPARATED = "expected objects in the array, with a comma between them"
+_CUT_OFF = "the array does not end: is the file cut off?"
+_DECODER, _SPACE = json.JSONDecoder(), re.compile(r"[ \t\n\r]*")
+_Placed: TypeAlias = tuple[int, Any]  # the line of a value, and the value
 _INVISIBLE = re.compile(r"(\s|\\n)+")  # Label Studio writes \n for line ends in the texts of spans
 
 
-def _documents(objects: Iterator[tuple[int, str] | Pause], name: str, findings: Findings) -> Iterator[Document | Pause]:
-    """Yield the texts of objects that are given with their lines."""
+def _documents(objects: Iterator[_Placed | Pause], name: str, findings: Findings) -> Iterator[Document | Pause]:
+    """Yield the texts of values that are given with their lines."""
     for item in objects:
         if item is PAUSE:
             yield PAUSE
             continue
-        line, text = item
-        if not text.strip():
-            continue
-        try:
-            value = json.loads(text)
-            json.dumps(value, ensure_ascii=False).encode()  # half of a pair of surrogates is no text
-        except RecursionError:
-            raise DataError(f"nested too deeply (limit {_DEEPEST})", name, line) from None
-        except json.JSONDecodeError as error:
-            where, hint = line + text.count("\n", 0, error.pos), "expected an object on each line, or an array"
-            raise DataError(f"no JSON: {error.msg} ({hint})", name, where) from None
-        except ValueError as error:  # a number of thousands of digits, or text that is none
-            raise DataError(f"JSON that cannot be read: {error}", name, line) from None
+        line, value = item
         document = _Object(value, name, line, findings).document()
         if document is not None:
             yield replace(document, keys=_other_keys(value, document.text))
+
+
+def _values_of_lines(chunks: Chunks, name: str) -> Iterator[_Placed | Pause]:
+    """Yield the values of a file with one on each line, and their lines."""
+    for item in text_lines(chunks, name):
+        if item is PAUSE:
+            yield PAUSE
+            continue
+        line, text = item
+        if text.strip():
+            value, end = _decoded(text, _behind_space(text, 0), name, line)
+            if text[end:].strip():
+                raise DataError(f"no JSON: text behind an object ({_FORMS})", name, line)
+            yield line, value
+
+
+def _values_of_array(chunks: Chunks, name: str) -> Iterator[_Placed | Pause]:
+    """Yield the objects of a file that is one array, and their lines. The file is read whole."""
+    data = bytearray()
+    for chunk in chunks:
+        if chunk is PAUSE:
+            yield PAUSE
+            continue
+        data += chunk
+        if len(data) > LARGEST_ARRAY:
+            size = f"{LARGEST_ARRAY >> 20:,} MiB"
+            raise DataError(f"an array of more than {size}, which is read whole: write an object on each line", name)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError("no UTF-8 text (convert the file, for example with iconv)", name, line) from None
+    del data
+    end = text.index("[") + 1  # of what has been read
+    line, expected = 1 + text.count("\n", 0, end), "{]"
+    mark = "["
+    while mark != "]":
+        start = _behind_space(text, end)
+        line += text.count("\n", end, start)
+        mark = text[start : start + 1]
+        if not mark or mark not in expected:
+            raise DataError(_SEPARATED if mark else _CUT_OFF, name, line)
+        if mark == "{":
+            value, end = _decoded(text, start, name, line, in_array=True)
+            yield line, value
+            line, expected = line + text.count("\n", start, end), ",]"
+        else:
+            end, expected = start + 1, "{"
+    start = _behind_space(text, end)
+    if start < len(text):
+        raise DataError("text behind the array", name, line + text.count("\n", end, start))
+
+
+def _behind_space(text: str, start: int) -> int:
+    """Return the first index from this one on that is no white space of JSON."""
+    space = _SPACE.match(text, start)
+    assert space is not None  # it may be empty
+    return space.end()
+
+
+def _decoded(text: str, start: int, name: str, line: int, in_array: bool = False) -> tuple[Any, int]:
+    """Return the value that begins at an index of a text, in this line of the file, and where it ends."""
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+        json.dumps(value, ensure_ascii=False).encode()  # half of a pair of surrogates is no text
+    except RecursionError:
+        raise DataError("nested too deeply", name, line) from None
+    except json.JSONDecodeError as error:
+        unfinished = not text[error.pos :].strip() or error.msg.startswith("Unterminated string")
+        message = _CUT_OFF if in_array and unfinished else f"no JSON: {error.msg} ({_FORMS})"
+        raise DataError(message, name, line + text.count("\n", start, error.pos)) from None
+    except ValueError as error:  # a number of thousands of digits, or text that is none
+        raise DataError(f"JSON that cannot be read: {error}", name, line) from None
+    return value, end
 
 
 def _other_keys(value: Mapping[str, Any], text: str) -> dict[str, Any]:
@@ -64,66 +130,6 @@ def _other_keys(value: Mapping[str, Any], text: str) -> dict[str, Any]:
         if isinstance(keys.get(name), dict):
             keys[name] = {key: item for key, item in keys[name].items() if key not in _READING_RULES}
     return keys
-
-
-def _elements(chunks: Chunks, name: str) -> Iterator[tuple[int, str] | Pause]:
-    """Yield the objects of one array as they are complete; there is nothing behind it."""
-    held, at, level, start, line = bytearray(), 0, 0, -1, 1  # of the bytes held, those before `at` are known
-    ended, expected = False, b"["  # bytes before the next element
-
-    def error(message: str) -> DataError:
-        return DataError(message, name, line + held.count(b"\n", 0, at))
-
-    for chunk in chunks:
-        if chunk is PAUSE:
-            yield PAUSE
-            continue
-        held += chunk
-        while (found := _MARK.search(held, at)) is not None:
-            mark = found.group()
-            if mark == b'"':
-                at = found.start()  # it may go on in the next chunk
-                break
-            at = found.end()
-            if ended:
-                raise error("text behind the array")
-            if level == 1:
-                before = held[: found.start()].removeprefix(BYTE_ORDER_MARK.encode()).strip()
-                wanted = b"" if mark == b"]" and expected == b"," else expected
-                if mark[:1] in b'"}' or before != wanted:
-                    raise error("expected objects in the array, with a comma between them")
-            if mark[:1] == b'"':
-                continue
-            if mark in b"{[":
-                level += 1
-                start = found.start() if level == 2 else start
-                if level > _DEEPEST:
-                    raise error(f"nested too deeply (limit {_DEEPEST})")
-            else:
-                level -= 1
-                ended = level == 0
-                if level == 1:
-                    line += held.count(b"\n", 0, start)
-                    try:
-                        yield line, held[start:at].decode()
-                    except UnicodeDecodeError:
-                        raise error("no UTF-8 text (convert the file, for example with iconv)") from None
-                    line += held.count(b"\n", start, at)
-                    del held[:at]
-                    at, start, expected = 0, -1, b","
-                elif ended:
-                    line += held.count(b"\n", 0, at)
-                    del held[:at]
-                    at = 0
-        else:
-            at = len(held)
-        if len(held) > LARGEST_DOCUMENT:
-            raise error("an object of more than 64 MiB")
-    if not ended:
-        raise error("the array does not end: is the file cut off?")
-    if held.strip():
-        at = len(held.rstrip())
-        raise error("text behind the array")
 
 
 class _Object:
@@ -324,8 +330,8 @@ def _from_utf_16(text: str, regions: list[_Region]) -> list[_Region]:
 
 
 JSON_LINES = DocumentReader(
-    lambda chunks, name, findings: _documents(text_lines(chunks, name), name, findings), label_keys=_LABELS
+    lambda chunks, name, findings: _documents(_values_of_lines(chunks, name), name, findings), label_keys=_LABELS
 )
 JSON_ARRAY = replace(
-    JSON_LINES, read=lambda chunks, name, findings: _documents(_elements(chunks, name), name, findings)
+    JSON_LINES, read=lambda chunks, name, findings: _documents(_values_of_array(chunks, name), name, findings)
 )
