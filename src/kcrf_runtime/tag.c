@@ -378,7 +378,10 @@ static int label_block(struct worker *worker, struct job *job, size_t begin, siz
             } else {
                 kcrf_text *cells = (kcrf_text *)room_for(&worker->cells, (T + 1) * columns * sizeof *cells + 1) + T * columns;
                 size_t values = split(form->separator, data + begin, end - begin, row, width);
-                if (values != width)
+                bool spaces = form->separator == '\t' && values == 1 && memchr(data + begin, ' ', end - begin);
+                if (values != width && spaces)
+                    fail(job, DATA, line, "1 column, expected %u (tab-separated, and the line has spaces and no TAB)", width);
+                else if (values != width)
                     fail(job, DATA, line, "%zu column%s, expected %u (is a value missing?)", values, values == 1 ? "" : "s", width);
                 else if (tabs && memchr(data + begin, '\t', end - begin))
                     fail(job, DATA, line, "a TAB inside a value (space-separated, as the first data line has no TAB)");

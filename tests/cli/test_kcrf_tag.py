@@ -123,6 +123,7 @@ def test_new_columns_have_new_names(kcrf, program, tmp_path, separator):
         (b"a\tb\tB\na\tb\n", "<stdin>:2: 2 columns, expected 3"),
         (b"a\tb\tB\nx\n", "<stdin>:2: 1 column, expected 3"),
         (b"a\n", "<stdin>:1: 1 column, expected 3 with labels or 2 without"),
+        (b"a\tb\tB\na b B\n", "<stdin>:2: 1 column, expected 3 (tab-separated, and the line has spaces and no TAB)"),
         (b"a\tb\n\xff\tb\n", "<stdin>:2: byte 0xff is not UTF-8"),
         (b"a\tb\n\xed\xa0\x80\tb\n", "<stdin>:2: byte 0xed is not UTF-8"),
         (b"a\tb\n\na\0\tb\n", "<stdin>:3: a NUL character"),

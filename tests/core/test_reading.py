@@ -138,6 +138,8 @@ def test_the_first_data_line_of_the_file_decides_for_later_blocks():
     "data, message",
     [
         (b"a\tb\tc\n\nd\te\n", "file:3: 2 columns, expected 3 (tab-separated; is a value missing?)"),
+        (b"a\tb\tc\nd e f\n", "file:2: 1 column, expected 3 (tab-separated, and the line has spaces and no TAB)"),
+        (b"a\tb\tc\nd \n", "file:2: 1 column, expected 3 (tab-separated; is a value missing?)"),
         (b"a b c\nd\n", "file:2: 1 column, expected 3 (space-separated; is a value missing?)"),
         (b"a b\nc d e\n", "file:2: 3 columns, expected 2 (space-separated; is a value missing?)"),
         ([b"a b\n\n", b"\n", b"c d e\n"], "file:4: 3 columns, expected 2"),

@@ -279,6 +279,8 @@ def _hint(row: str, first: str, separator: str, layout: Layout, what: str) -> tu
                 if 1 < one == other:
                     return f"is '{mark}' the separator, as in CSV?", ["separator"]
     named = SEPARATOR_NAMES.get(separator, f"separated by '{separator}'")
+    if separator == "\t" and "\t" not in row and " " in row.strip():
+        return f"{what}{named}, and the line has spaces and no TAB", []
     return f"{what}{named}; is a value missing?", []
 
 
