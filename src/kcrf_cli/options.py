@@ -690,8 +690,8 @@ SHARED: dict[str, Any] = {  # options of several commands, by the name of their 
         "Tokens of texts: whitespace, words, characters, or a regular expression. Default: as in training.", "RULE"
     ),
     "empty_labels": DATA.option(
-        "Texts whose list of labels is empty: labelled, and nothing is in them, or unlabelled. Default: as in training, "
-        "else labelled.",
+        "Texts whose list of labels is empty: labelled, and nothing is in them, or unlabelled. Default: as in "
+        "training, else labelled.",
         type=NamedChoice("corpora:EMPTY_LABELS"),
     ),
     "dev_vectors": vectors("Vectors beside DEV, in the form of --vectors. Default: none."),

@@ -199,7 +199,11 @@ def random_feature(rng, number):
         if transform in ("prefix", "suffix"):
             raw["length"] = rng.randint(1, 9)
     elif kind == 3:
-        raw = {"conjunction": [rng.choice(["a", "b[-1]", "c[100]", "d [x][2]", "e[1][0]"]) for _ in range(rng.randint(2, 4))]}
+        raw = {
+            "conjunction": [
+                rng.choice(["a", "b[-1]", "c[100]", "d [x][2]", "e[1][0]"]) for _ in range(rng.randint(2, 4))
+            ]
+        }
     else:
         raw = {"column": "c", "min_count": rng.randint(1, 9)}
     if window is not None:
@@ -580,7 +584,6 @@ def test_globs_of_terms():
     assert matching_features(("word[-1]/pos",), names, "t") == ["word[-1]/pos"]  # a name comes before a glob
     with pytest.raises(ConfigError, match=r"term 't': no feature is called 'wrd' \(did you mean 'word'\?\)"):
         matching_features(("pos", "wrd"), names, "t")
-
 
     # As a glob, a name with brackets is the name of others.
     assert matching_features(("v[12]",), ["v1", "v2", "v[12]"], "t") == ["v[12]"]

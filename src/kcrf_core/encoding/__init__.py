@@ -21,7 +21,16 @@ if TYPE_CHECKING:
         with_defaults,
         with_terms,
     )
-    from .encoding import Encoding, column_names, fit_encoding, fit_to, input_hashes, missing_remarks, outside_remarks
+    from .encoding import (
+        Encoding,
+        column_names,
+        data_remarks,
+        fit_encoding,
+        fit_to,
+        input_hashes,
+        missing_remarks,
+        outside_remarks,
+    )
     from .exporting import export, literal_names
     from .features import (
         AttributeFeature,

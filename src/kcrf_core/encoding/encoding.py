@@ -71,12 +71,12 @@ from .features import (
 from .group_scaling import GroupScaling, Totals
 from .half_known import label_names, label_numbers
 from .hashing import column_hashes
+from .likely_mistakes import document_remarks, label_remarks
 from .lookup_feature import LookupFeature, find_table, fit_lookup, table_keys
 from .names import ATTRIBUTE, REAL, FeatureNames, ValueText, field_name, real_names, vector_texts
 from .template_feature import LineFeature, TemplateFeature, template_counts, template_macros, template_width
 
 MANY_LABELS = 200
-DOCUMENT = "-DOCSTART-"  # what stands in CoNLL files where a document begins
 
 
 @dataclass(frozen=True)
@@ -443,9 +443,6 @@ class Encoding:
             out.append(f"warning: {Y:,} labels: is the last column the label? Time grows by their square")
         if any(" " in label for label in self.labels):
             out.append("warning: some labels have spaces inside; is the file separated by TABs and spaces alike?")
-        if any(isinstance(one, CategoricalFeature) and DOCUMENT in one.vocabulary.values for one in self.features):
-            lines = f"lines with {DOCUMENT} are taken for sequences"
-            out.append(Remark(f"warning: {lines}: name it as 'comment' to pass over them", settings=["comment"]))
         annotated = [name for name in self.columns[:-1] if name.lower() in FORMATS[self.format].label_columns]
         if annotated:
             out.append(f"data to be tagged must have {', '.join(annotated)} as well, made without the label")
@@ -692,6 +689,7 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
     fitter = _Fitter(config, names, columns, _term_offsets(config, settings))
     for feature in settings:
         fitter.fitted[feature.name] = fitter.fit(feature)
+    columns.warnings[:0] = data_remarks(config, next(iter(columns.parts)))
     encoding = Encoding(
         format=corpus.format,
         columns=names,
@@ -735,6 +733,17 @@ def left_out_columns(config: Config, names: Sequence[str]) -> set[str]:
         if name == names[-1]:
             raise ConfigError(f"'{key}' names no column of input: '{name}' is the label", settings=(key,))
     return {names[column_place(key, name, names[:-1])] for key, name in named if name is not None}
+
+
+def data_remarks(config: Config, columns: Columns) -> list[Remark]:
+    """Return warnings about likely mistakes in columns of training data."""
+    corpus = columns.corpus
+    if corpus.attributes is not None:
+        return []
+    names = column_names(config, corpus)
+    left_out = left_out_columns(config, names)
+    inputs = {name: c for c, name in enumerate(names[:-1]) if name not in left_out}
+    return [*document_remarks(columns), *label_remarks(columns, inputs, len(names) - 1, config.unobserved)]
 
 
 def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:

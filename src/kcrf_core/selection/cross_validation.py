@@ -24,12 +24,13 @@ import numpy as np
 from .._version import __version__
 from ..chains import Problem, pieces_of
 from ..config import Config
-from ..corpora import CodedColumn, Corpus
+from ..corpora import CodedColumn, Columns, Corpus
 from ..encoding import (
     Dataset,
     Encoding,
     column_names,
     configured,
+    data_remarks,
     described,
     fit_encoding,
     found_among,
@@ -203,6 +204,8 @@ def make_plan(
     for config in configs:
         corpus = with_tables(corpus, config)
     names = column_names(configs[0], corpus)
+    for remark in data_remarks(configs[0], Columns(corpus, configs[0].missing)):
+        tell(remark)
     blocks = None
     few = corpus.sequences < max(FEW_WHOLE, division.count) and division.group is None and division.numbers is None
     if few or division.block is not None:

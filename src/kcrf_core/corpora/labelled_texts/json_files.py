@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, TypeAlias
 from ...errors import DataError
 from ...system import PAUSE, Pause, counted
 from ..layout import IOB2, SPAN_LABELS
-from ..lines import BYTE_ORDER_MARK
 from .documents import Chunks, Document, DocumentReader, Findings, Span, joined, text_lines
 
 SCHEME = "span_labels"  # key of objects that `kcrf tag` writes
@@ -162,8 +161,8 @@ class _Object:
             raise self._error("an object has neither a text ('text') nor tokens ('tokens', a list of words)")
         items = self._first(_SPANS, (list, dict))
         spans = None if items is None else self._spans(text, self._list(items))
-        # doccano has `"label": []` also where nobody has looked at the text. Prodigy gives its answer, and `spans` are of
-        # Prodigy or `kcrf tag`, which write labelled texts alone.
+        # doccano has `"label": []` also where nobody has looked at the text. Prodigy gives its answer, and
+        # `spans` are of Prodigy or `kcrf tag`, which write labelled texts alone.
         checked = "answer" in value or isinstance(value.get("spans"), list)
         return replace(self._document(text, spans, value), empty=spans == [] and not checked)
 
