@@ -377,3 +377,17 @@ def test_targets(kcrf, write, tmp_path):
     assert kcrf("evaluate", write("plain", PLAIN), "--fail-under", "accuracy=66.67").code == 0
     done = kcrf("evaluate", write("plain", PLAIN), "--fail-under", "accuracy=66.6700001")
     assert done.code == 6 and "accuracy 66.67 % is under 66.6700001 %" in done.err
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("a\nb\n", "1 column, expected 3 with labels or 2 without (word, pos, label)"),
+        ("a N\nb V\n", "2 columns are taken for word, pos, and the label 'label' is missing"),
+    ],
+)
+def test_columns_that_are_missing_are_named(kcrf, write, tmp_path, rows, message):
+    model, data = tmp_path / "m.npz", write("train.conll", "a N X\nb V Y\n\n" * 3)
+    assert kcrf("train", data, "--columns", "word,pos,label", "--sigma2", "1", "-q", "-o", model).code == 0
+    done = kcrf("evaluate", "-m", model, write("test.conll", rows))
+    assert done.code == 3 and message in done.err

@@ -514,7 +514,7 @@ def test_wrong_number_of_columns(row):
     encoding, _ = fit([[["a", "1", "X"]]])
     message = error_of(DataError, encoding.encode, corpus_of("\n\n" + "\t".join(row) + "\n"))
     count = "1 column" if len(row) == 1 else f"{len(row)} columns"
-    assert message == f"data:3: {count}, expected 3 with labels or 2 without"
+    assert message == f"data:3: {count}, expected 3 with labels or 2 without (c0, c1, label)"
 
 
 def test_training_needs_input_and_labels():

@@ -188,8 +188,9 @@ class Encoding:
         elif width in (len(used), len(used) + 1):
             there = used
         else:
+            expected = f"expected {self.width} with labels or {self.width - 1} without"
             raise DataError(
-                f"{counted(width, 'column')}, expected {self.width} with labels or {self.width - 1} without",
+                f"{counted(width, 'column')}, {expected} ({_few(own)})",
                 corpus.source,
                 int(corpus.lines[0]) if corpus.positions else None,
             )

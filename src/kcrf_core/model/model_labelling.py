@@ -22,7 +22,7 @@ from ..scoring import (
     joined_labellings,
     readable_place,
 )
-from ..system import Workers, sequence_chunks
+from ..system import Workers, counted, listed, sequence_chunks
 from .dataset_files import ShardFolder, StoredDataset
 from .model import Model
 from .rules import LabelRules
@@ -37,7 +37,7 @@ ENCODED_AT_ONCE = 1 << 14  # positions: their distinct values are looked up by o
 def from_model(model: Model, corpus: Corpus, workers: Workers, decision: Decision = AS_STORED) -> Labelling:
     """Return the labels that a model gives to a corpus with gold labels, and probabilities."""
     if not model.encoding.with_labels(corpus):
-        raise DataError(corpus.unlabelled or "no gold labels to compare with", corpus.source)
+        raise DataError(corpus.unlabelled or _without_label(model.encoding, corpus), corpus.source)
     gold = CodedColumn.of(corpus.columns[-1])
     empty = FORMATS[corpus.format].no_value
     if gold.present == {empty}:
@@ -62,6 +62,14 @@ def from_model(model: Model, corpus: Corpus, workers: Workers, decision: Decisio
         decision,
         lambda rules, rows: rules.allowed_rows(corpus, columns, rows),
     )
+
+
+def _without_label(encoding: Encoding, corpus: Corpus) -> str:
+    """Return the message for a corpus without a column of labels, which names the columns that it is taken for."""
+    pairs = zip(encoding.columns, encoding.places(corpus), strict=True)
+    present = listed([name for name, place in pairs if place >= 0])
+    taken = f"{counted(corpus.width, 'column is', 'columns are')} taken for {present}"
+    return f"no gold labels to compare with: {taken}, and the label '{encoding.columns[-1]}' is missing"
 
 
 def _seen_words(encoding: Encoding, column: int, words: CodedColumn) -> SeenWords | None:
