@@ -66,7 +66,7 @@ def test_text_beside_parts_joins_the_token_that_it_touches(tmp_path):
     assert rows(corpus) == tagged("12/Number Lake/Street St,/Type 60201/Zip\nnear/O Elm/Street")
     (remark,) = corpus.remarks
     assert "1 span reaches into a token and takes all of it; 1 token outside of all parts" in remark
-    assert remark.settings == ("tokens",)
+    assert remark.settings == ("tokens words",)
     words = read(tmp_path, PARSERATOR, layout=Layout(tokens="words"))
     assert rows(words)[0] == tagged("12/Number Lake/Street St/Type ,/O 60201/Zip")[0]
 
@@ -219,6 +219,16 @@ def test_objects_of_labelling_tools(tmp_path, monkeypatch, tool, form):
 )
 def test_empty_keys_do_not_hide_labels_of_others(tmp_path, keys):
     assert rows(read(tmp_path, json.dumps({"text": PARIS, **keys}))) == tagged("Ann/B-PER saw/O Paris./O")
+
+
+def test_another_rule_is_named_where_it_made_the_tokens(tmp_path):
+    text = json.dumps({"text": "Ann saw Paris.", "label": [[8, 13, "LOC"]]})
+    assert read(tmp_path, text).remarks[0].settings == ("tokens words",)
+    (remark,) = read(tmp_path, text, layout=Layout(tokens="[A-z.]+")).remarks
+    assert remark.settings == ("tokens",)
+    assert not read(tmp_path, text, layout=Layout(tokens="words")).remarks
+    text = json.dumps({"text": "Ann saw Paris.", "label": [[8, 13, "LOC"]], "tokens": ["Ann", "saw", "Paris."]})
+    assert read(tmp_path, text).remarks[0].settings == ()
 
 
 def test_words_beside_a_text_are_its_tokens(tmp_path):

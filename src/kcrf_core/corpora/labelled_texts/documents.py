@@ -57,6 +57,7 @@ class Document:
 
 
 EMPTY_LIST = "empty list"  # key of texts that are read as labelled and may not be
+BY_RULE = "by rule"  # key of spans that reach into tokens which a rule made
 
 # What readers find and do not use, or use by a rule; each with its singular and plural behind a number.
 _FINDINGS = {
@@ -95,11 +96,13 @@ _FINDINGS = {
 class Findings(Counter[str]):
     """Counts of what was left out or resolved by a rule, by the keys above."""
 
-    def remarks(self, name: str) -> tuple[str, ...]:
-        """Return one line that lists the counts, if there are any."""
+    def remarks(self, name: str, layout: Layout) -> tuple[str, ...]:
+        """Return one line that lists the counts of a file, if there are any."""
         found = [counted(self[key], *words) for key, words in _FINDINGS.items() if self[key]]
+        white_space = layout.tokens in (None, "whitespace")
         about = {
-            "tokens": self["cut"] or self["no tokens"],
+            "tokens words": white_space and self[BY_RULE],  # which takes punctuation apart
+            "tokens": self["no tokens"] or (not white_space and self[BY_RULE]),
             "empty_labels": self[EMPTY_LIST],
             "text": self["as text"],
         }
@@ -176,6 +179,7 @@ def labelled_tokens(
         findings["shared"] += last - first - 1
         cut.update(n for n, (a, b) in enumerate(borders, first) if a < spans[n].begin or spans[n].end < b)
     findings["cut"] += len(cut)
+    findings[BY_RULE] += len(cut) if document.places is None else 0
     findings["empty"] += len(spans) - len(set(owners) - {-1})
     names = [OUTSIDE if owner < 0 else spans[owner].label for owner in owners]
     if (layout.span_labels or document.span_labels) == NAMES:
@@ -257,7 +261,7 @@ def document_blocks(
         if size >= lines.READ_SIZE:
             yield block()
     if rows or findings.total():
-        yield block(findings.remarks(name))
+        yield block(findings.remarks(name, layout))
 
 
 def _word(token: str) -> str:
