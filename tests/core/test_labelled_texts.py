@@ -292,6 +292,12 @@ def test_texts_that_are_left_out_are_counted(tmp_path):
     assert corpus.remarks == (f"{begin} {counts}", f"{begin} 1 text without labels is left out")
 
 
+def test_a_file_whose_texts_are_all_left_out_is_not_called_empty(tmp_path):
+    text = json.dumps({"text": "a", "spans": [], "answer": "reject"}) + "\n"
+    with pytest.raises(DataError, match="no data: 2 texts that were rejected or skipped are left out"):
+        read(tmp_path, text * 2)
+
+
 def test_regions_of_label_studio_have_labels_under_several_names(tmp_path):
     xpath = {"start": "/p[1]/text()[1]", "end": "/p[1]/text()[1]", "globalOffsets": {"start": 8, "end": 13}}
     regions = [

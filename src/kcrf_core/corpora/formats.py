@@ -288,18 +288,21 @@ def packed_parts(
     # More ahead than there are threads would only take memory.
     parts = map(packed_part, parsers) if workers is None else workers.stream(packed_part, parsers, workers.threads)
     read = positions = returns = left_out = 0
-    last, seen = "", set[str]()
+    last, seen, notes = "", set[str](), list[str]()
     for corpus, size, values, _ in _labelled_texts(parts):
         for value in values:
             returns += value != last and value in seen
             seen.add(value)
             last = value
+        notes.extend(corpus.remarks)
         read, positions, left_out = read + size, positions + corpus.positions, left_out + corpus.left_out
         yield corpus
         if progress is not None:
             progress(size)
     if not positions:
         reason = "only blank lines, comments or a header line" if read else "the file is empty"
+        if notes and not read:  # its texts are left out
+            reason = notes[-1].partition(f"{display_name(path)}: ")[2]
         raise DataError(f"no data: {reason}", display_name(path))
     if left_out and remarks is not None:
         without = counted(left_out, "text without labels is left out", "texts without labels are left out")
