@@ -36,6 +36,7 @@ CASES = {
     "a constant real column": (rows(50, lambda i: f"1.5\t{label(i)}"), FINE, ""),
     "a value of 1e300": (rows(50, lambda i: f"{'1e300' if i == 7 else i}\t{label(i)}"), DATA, "too large"),
     "all values of 1e300": (rows(50, lambda i: f"{i % 5}e300\t{label(i)}"), DATA, "too large"),
+    "steps beyond numbers": (rows(50, lambda i: f"{'-' * (i % 2)}1e308\t{label(i)}"), DATA, "too large"),
     "infinite values": (rows(50, lambda i: f"{'inf' if i == 7 else i}\t{label(i)}"), DATA, "not a finite number"),
     "tiny values": (rows(50, lambda i: f"{i}e-310\t{label(i)}"), FINE, ""),
     "not UTF-8": (PLAIN.encode() + b"\xff\xfe x\n", DATA, "not UTF-8"),

@@ -105,7 +105,8 @@ class TrainingColumns(ABC):
         part = next(iter(self.parts))
         numbers, offsets = part.numbers(column), part.corpus.offsets
         values = part.coded(column).codes if numbers is None else numbers
-        steps, first = np.diff(values), values[offsets[:-1]]
+        with np.errstate(over="ignore"):
+            steps, first = np.diff(values), values[offsets[:-1]]
         if not np.delete(steps, offsets[1:-1] - 1).any():  # the same throughout each sequence
             if len(first) >= MANY_SEQUENCES and len(values) > len(first) == len(np.unique(first)):
                 return "has a value of its own in each sequence"
