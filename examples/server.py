@@ -47,6 +47,7 @@ LONGEST_KEPT = 10_000  # positions: the memory of a tagger is that of its longes
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds
 PATHS = {"/": "POST", "/text": "POST", "/health": "GET", "/metrics": "GET"}  # with the method of each
 JSON = "application/json"
+BYTE_ORDER_MARK = "\ufeff"
 
 
 class RequestError(Exception):
@@ -221,8 +222,14 @@ class Service:
         return _json(found)
 
     def _lines(self, text: str, marginals: bool, labelled: list[Labelled]) -> str:
-        """Return lines of columns with labels behind them; TABs separate columns if the first line has one."""
-        lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+        """Return lines of columns with labels behind them; TABs separate columns if the first line has one.
+
+        Line ends and a byte order mark stay as they are.
+        """
+        content = text.removeprefix(BYTE_ORDER_MARK)
+        mark, raw = text[: len(text) - len(content)], content.split("\n")
+        lines = [line.removesuffix("\r") for line in raw]
+        ends = [line[len(kept) :] for line, kept in zip(raw, lines, strict=True)]
         first, tab = 0, "\t" if "\t" in next(filter(None, lines), "") else " "
         for last, line in enumerate([*lines, ""]):
             if line.strip(" \t"):
@@ -237,7 +244,7 @@ class Service:
                     lines[number] += f"{tab}{label}:{p:.6f}{tab}{label}" if marginals else f"{tab}{label}"
                 labelled.append(found)
             first = last + 1
-        return "\n".join(lines) + "\n" * bool(text)
+        return mark + "\n".join(line + end for line, end in zip(lines, ends, strict=True))
 
     def _label(self, rows: object, attributes: bool = False) -> Labelled:
         if not isinstance(rows, list):

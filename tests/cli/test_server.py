@@ -179,7 +179,7 @@ def test_bad_requests_are_refused_and_end_nothing(exported, sequences):
         assert nothing["kcrf_sequences_total"] == 0 and nothing["kcrf_unseen_share"] != nothing["kcrf_unseen_share"]
         assert client.post({"rows": []}) == (200, {"labels": [], "probabilities": []})
         assert client.text("") == (200, "")
-        assert client.text(f"\n{plain}\n\n{plain}".replace("\n", "\r\n"))[1] == f"\n{tagged}\n\n{tagged}"
+        assert client.text(f"\n{plain}\n\n{plain}")[1] == f"\n{tagged}\n\n{tagged}"
         for wrong in BAD:
             status, found = client.post(wrong)
             assert status == 400 and found["error"], wrong
@@ -292,6 +292,15 @@ def test_taggers_of_long_sequences_are_not_kept(exported, sequences, monkeypatch
         body = json.dumps({"rows": rows * count}).encode()
         environ = {"REQUEST_METHOD": "POST", "wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
         assert application(environ, lambda status, headers: None)[0].startswith(b'{"labels"') and len(made) == taggers
+
+
+def test_line_ends_and_byte_order_marks_stay(kcrf, exported, trained, sequences):
+    lines = "\n".join(plain for _, plain, *_ in sequences[:3])
+    with serving(exported) as (_, client):
+        for text in (lines, lines.rstrip("\n"), lines + "\n \n\n"):
+            for given in (text, "\ufeff" + text, "\ufeff" + text.replace("\n", "\r\n")):
+                wanted = kcrf("tag", "-m", trained, stdin=given.encode())
+                assert client.text(given) == (200, wanted.out.decode())
 
 
 def test_spaces_separate_columns_of_lines_without_tabs(kcrf, exported, trained, sequences, tmp_path):
