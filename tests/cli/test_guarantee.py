@@ -205,7 +205,8 @@ def test_tag_refuses_what_thresholds_do_not_hold_for(kcrf, folder, model):
     )
     assert kcrf("tag", "-m", model, new, "--sets").code == 2
     assert kcrf("guarantee", model, folder / "given.conll", "--risk", "0.05", "-q").code == 0
-    for more in (["--decode", "posterior"], ["--lag", "0"], ["--force"], ["--cost", "O=2"], ["--at-most", "O=1"]):
+    others = ["--decode", "posterior"], ["--lag", "0"], ["--force"], ["--cost", "O=2"], ["--at-most", "O=1"]
+    for more in (*others, ["--tokens", "words"]):
         done = kcrf("tag", "-m", model, new, "--review", *more)
         assert done.code == 2 and f"leave out {more[0]}" in done.err, done.err
 

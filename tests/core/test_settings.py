@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import click
 import pytest
@@ -98,6 +99,15 @@ def test_every_setting_is_an_option_of_train():
         kind = option.setting.kind
         assert parameters[name].is_flag == (kind is boolean)
         assert isinstance(parameters[name].type, click.Choice) == isinstance(kind, OneOf)
+
+
+def test_words_in_quotes_of_help_are_options():
+    """They become flags in the help of commands."""
+    context = click.Context(main)
+    known = {one.name for name in main.commands for one in main.commands[name].get_params(context)}
+    for name, option in declared_options().items():
+        named = set(re.findall("`([a-z0-9_]+)`", option.setting.help))
+        assert named <= known, name
 
 
 def test_every_option_has_a_place_in_the_configuration():

@@ -135,7 +135,7 @@ class TagArguments:
             ),
         )
         if self.review or self.sets:
-            others = [*self.given("force", "nbest", "decode", "scheme"), *map(options.flag, self.rules.typed)]
+            others = [*self.given("force", "nbest", "decode", "scheme", "tokens"), *map(options.flag, self.rules.typed)]
             others += ["--span-bonus"] * (self.span_bonus is not None) + ["--lag"] * (self.lag is not None)
             for option in others + ["--cost"] * bool(self.weighing.cost) + ["--no-rules"] * self.rules.no_rules:
                 message = f"labels would not be those of `kcrf guarantee`: leave out {option}, or --review and --sets"

@@ -305,8 +305,8 @@ class TrainingConfig:
     omit_hashes: bool = declared(
         boolean,
         False,
-        "Store no hashes of the training sequences in the model; `evaluate` then cannot tell which sequences it was "
-        "trained on. Default: hashes of 64 bits are stored.",
+        "Store no hashes of the training sequences in the model; the commands evaluate, guarantee and next then cannot "
+        "tell which sequences it was trained on. Default: hashes of 64 bits are stored.",
         heading="Model",
     )
     forbid: tuple[str, ...] = ()  # those of the rules
