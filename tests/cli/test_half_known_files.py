@@ -56,6 +56,14 @@ def test_errors_name_file_and_line(kcrf, data, tmp_path):
     assert done.code == 3 and f"{bad}:2: " in done.err and options[0] in done.err
 
 
+def test_a_set_has_no_mark_of_labels_that_are_not_observed(kcrf, tmp_path):
+    (tmp_path / "marked.conll").write_text(ROWS + "a\tX|?\nb\t?\n")
+    options = ("--label-sets", "--unobserved", "?", "--sigma2", 1, "-o", tmp_path / "m.npz")
+    done = kcrf("train", tmp_path / "marked.conll", *options)
+    assert done.code == 3 and "marked.conll:11: the label 'X|?' cannot be read: '?' in it is the mark of" in done.err
+    assert not (tmp_path / "m.npz").exists()
+
+
 def test_folds_need_labels(kcrf, data, tmp_path):
     path, options, _ = data
     config = tmp_path / "c.yaml"

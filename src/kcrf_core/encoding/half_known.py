@@ -47,7 +47,10 @@ def label_names(columns: TrainingColumns, config: Config) -> tuple[str, ...]:
         if text == config.unobserved:
             continue
         try:
-            found.update(label_weights(text, config.half_known))
+            weights = label_weights(text, config.half_known)
+            if config.unobserved in weights:
+                raise ValueError(f"'{config.unobserved}' in it is the mark of labels that are not observed")
+            found.update(weights)
         except ValueError as error:
             message = f"the label '{text}' cannot be read: {error}"
             settings = ["soft_labels" if config.half_known == SOFT else "label_sets"]
