@@ -41,8 +41,8 @@ def conjunction_part(text: str) -> tuple[str, int]:
 
     Names may have brackets; `x[1]` is the value of x at the next position, and `x[1][0]` that of x[1] here.
     """
-    found = CONJUNCTION_PART.fullmatch(text)
-    return (text, 0) if found is None else (found[1], int(found[2] or 0))
+    parts = CONJUNCTION_PART.fullmatch(text)
+    return (text, 0) if parts is None else (parts[1], int(parts[2] or 0))
 
 
 def part_text(name: str, offset: int) -> str:

@@ -14,7 +14,7 @@ TOKEN_RULES = {"whitespace": r"\S+", "words": "", "characters": r"\S"}
 # Labels of tokens in a span: the name of the span at each of them, or B- and I- before it.
 NAMES, IOB2 = SPAN_LABELS = ("names", "iob2")
 
-# Texts whose list of labels is empty: they are labelled and nothing is in them, or nobody has labelled them.
+# Texts whose list of labels is empty: they are labelled and nothing is in them, or not labelled.
 UNLABELLED = "unlabelled"
 EMPTY_LABELS = ("labelled", UNLABELLED)
 

@@ -16,7 +16,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 
 import numpy as np
 
@@ -247,8 +247,8 @@ def names_beside(names: Iterable[str], header: Sequence[str]) -> list[str]:
     """
     out = []
     for name in names:
-        numbered = (f"{name}_{number}" for number in count(2))
-        out.append(name if name not in header else next(each for each in numbered if each not in header))
+        candidates = chain([name], (f"{name}_{number}" for number in count(2)))
+        out.append(next(candidate for candidate in candidates if candidate not in header))
     return out
 
 

@@ -269,9 +269,9 @@ def matching_features(patterns: tuple[str, ...], names: list[str], term: str) ->
     matching: set[str] = set()
     for pattern in patterns:
         # Names such as word[-1]/pos and speed [m/s] look like globs, and as globs match others.
-        found = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
-        matching.update(found)
-        if not found:
+        meant = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
+        matching.update(meant)
+        if not meant:
             raise ConfigError(
                 f"term '{term}': no feature is called '{pattern}'{suggestion(pattern, names)}; "
                 f"there are: {listed(names)}"

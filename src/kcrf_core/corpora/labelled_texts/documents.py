@@ -53,7 +53,7 @@ class Document:
     labels: Sequence[str] | None = None  # of the tokens in `places`
     span_labels: str = IOB2  # unless a layout has it
     keys: Mapping[str, Any] = field(default_factory=dict)  # of its object in JSON, without those of text and labels
-    empty: bool = False  # it has a list of labels without any, and nothing that says that somebody has labelled it
+    empty: bool = False  # it has a list of labels without any, and does not say whether an annotator has seen it
 
 
 EMPTY_LIST = "empty list"  # key of texts that are read as labelled and may not be

@@ -161,7 +161,7 @@ class _Object:
             raise self._error("an object has neither a text ('text') nor tokens ('tokens', a list of words)")
         items = self._first(_SPANS, (list, dict))
         spans = None if items is None else self._spans(text, self._list(items))
-        # doccano has `"label": []` also where nobody has looked at the text. Prodigy gives its answer, and
+        # doccano has `"label": []` also for texts that no annotator has seen. Prodigy gives its answer, and
         # `spans` are of Prodigy or `kcrf tag`, which write labelled texts alone.
         checked = "answer" in value or isinstance(value.get("spans"), list)
         return replace(self._document(text, spans, value), empty=spans == [] and not checked)
@@ -271,8 +271,9 @@ class _Object:
             if not 0 <= region.begin < region.end <= len(text):
                 raise self._error(f"a span from {begin} to {end} in a text of {counted(len(text), 'character')}")
             if not region.fits(text):
-                found = text[region.begin : region.end]
-                raise self._error(f"a span has the text {region.text!r}, and at {begin} to {end} there is {found!r}")
+                covered = text[region.begin : region.end]
+                message = f"a span has the text {region.text!r}, and at {begin} to {end} there is {covered!r}"
+                raise self._error(message)
         return regions
 
     def _region(self, item: Any) -> _Region:
@@ -321,7 +322,7 @@ def _from_utf_16(text: str, regions: list[_Region]) -> list[_Region]:
     if len(text.encode("utf-16-le")) == 2 * len(text) or all(region.text is None for region in regions):
         return regions
     units = accumulate((1 + (character > "\uffff") for character in text), initial=0)
-    characters = {unit: place for place, unit in enumerate(units)}
+    characters = {unit: index for index, unit in enumerate(units)}
     return [
         region._replace(begin=characters.get(region.begin, -1), end=characters.get(region.end, -1))
         for region in regions
