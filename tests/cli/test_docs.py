@@ -1,4 +1,4 @@
-"""The pages in docs/ and the README: sessions run as shown, options and commands exist, links lead somewhere.
+"""The pages in docs/, the README and others beside it: sessions run as shown, options and commands exist, links lead somewhere.
 
 Pages and what commands print are compared by the rule that stands at the head of `tests/console.py`: words and counts
 of data exactly, figures of optimisation to what processors, compilers and BLAS libraries differ by.
@@ -17,7 +17,7 @@ from kcrf_cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
-PAGES = [ROOT / "README.md", *DOCS]
+PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")), *DOCS]
 
 JUDGED = "Viterbi; accuracy 79.10 on 60 held-out sequences in 3 folds, 500 positions"
 
