@@ -1,4 +1,4 @@
-"""The pages in docs/, the README and others beside it: sessions run as shown, options and commands exist, links lead somewhere.
+"""Pages in docs/ and at the root: sessions run as shown, options and commands exist, links lead somewhere.
 
 Pages and what commands print are compared by the rule that stands at the head of `tests/console.py`: words and counts
 of data exactly, figures of optimisation to what processors, compilers and BLAS libraries differ by.
