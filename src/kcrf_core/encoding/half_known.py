@@ -49,9 +49,9 @@ def label_names(columns: TrainingColumns, config: Config) -> tuple[str, ...]:
         try:
             found.update(label_weights(text, config.half_known))
         except ValueError as error:
-            message = f"the label '{text}' cannot be read: {error}"
-            settings = ["soft_labels" if config.half_known == SOFT else "label_sets"]
-            raise DataError(message, *(columns.first_line(place, text) or ()), settings=settings) from None
+            setting = "soft_labels" if config.half_known == SOFT else "label_sets"
+            message = f"the label '{text}' cannot be read: {error}; correct it, or leave out '{setting}'"
+            raise DataError(message, *(columns.first_line(place, text) or ()), settings=[setting]) from None
     return tuple(sorted(found))
 
 
