@@ -1,4 +1,4 @@
-"""Plot and table of what measure.py wrote: plot.py RESULTS PLOT [README NAME [PLOT OF HEADER ALONE]].
+"""Plot and table of what measure.py wrote: plot.py RESULTS PLOT [README NAME [PLOT OF HEADER WITH L2 ALONE]].
 
 The smallest P so far of both programs against seconds from the start of the program, and the lower bound that kcrf
 certified, where it is above half of its P.
@@ -30,11 +30,17 @@ COLOURS = {"kcrf": "C0", "Wapiti, l-bfgs": "C1", "Wapiti, rprop": "C2"}
 MODELS = ("header", "segmentation")
 
 
-def draw(found: dict[str, dict[str, Any]], path: Path, models: Sequence[str] = MODELS) -> None:
+def draw(
+    found: dict[str, dict[str, Any]],
+    path: Path,
+    models: Sequence[str] = MODELS,
+    penalties: Sequence[str] = tuple(TITLES),
+) -> None:
     models = [model for model in models if any(run["model"] == model for run in found.values())]
-    figure, axes = plt.subplots(len(models), 2, figsize=(9, 3.4 * len(models)), squeeze=False)
+    size = (4.5 * len(penalties), 3.4 * len(models))
+    figure, axes = plt.subplots(len(models), len(penalties), figsize=size, squeeze=False)
     for row, model in enumerate(models):
-        for column, penalty in enumerate(TITLES):
+        for column, penalty in enumerate(penalties):
             runs = [run for run in found.values() if (run["model"], run["penalty"]) == (model, penalty)]
             axis = axes[row][column]
             axis.set_title(f"{model}: {TITLES[penalty]}", fontsize=10)
@@ -105,7 +111,7 @@ def main() -> None:
         origin = readme.origins((run["run"], run["taken_with"]) for run in found.values())
         readme.fill(Path(sys.argv[3]), named, name=sys.argv[4], taken_with=origin)
     if len(sys.argv) > 5:
-        draw(found, Path(sys.argv[5]), MODELS[:1])
+        draw(found, Path(sys.argv[5]), MODELS[:1], ("l2",))
 
 
 if __name__ == "__main__":

@@ -94,7 +94,22 @@ def flag(name: str) -> str:
 
 def with_flags(text: str, settings: Sequence[str]) -> str:
     """Return a message of the library with the options for the settings that it is about."""
-    return f"{text} ({', '.join(map(flag, settings))})" if settings else text
+    return f"{text} ({', '.join(map(_typed, settings))})" if settings else text
+
+
+def _typed(name: str) -> str:
+    """Return the option that sets a value, behind another command if the running one lacks the option."""
+    context = click.get_current_context(silent=True)  # which other threads do not have
+    group = None if context is None else context.find_root().command
+    if context is None or not isinstance(group, click.Group):
+        return flag(name)
+    running = context.invoked_subcommand or context.info_name
+    for title in (running, "train", *group.commands):
+        command = group.commands.get(title or "")
+        options = [] if command is None else command.get_params(context)
+        if any(flag(name) in (*one.opts, *one.secondary_opts) for one in options):
+            return flag(name) if title == running else f"kcrf {title} {flag(name)}"
+    return flag(name)
 
 
 def refuse(*cases: tuple[object, str]) -> None:

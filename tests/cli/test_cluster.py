@@ -231,7 +231,7 @@ def test_without_dask(data, tmp_path):
         text=True,
     )
     assert found.returncode == 2 and found.stderr == (
-        "kcrf: the engine 'dask' needs Dask: pip install distributed (--engine)\n"
+        "kcrf: the engine 'dask' needs Dask: pip install distributed, or leave out 'engine' (--engine)\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""The pages in docs/ and the README: sessions run as shown, options and commands exist, links lead somewhere.
+"""Pages in docs/ and at the root: sessions run as shown, options and commands exist, links lead somewhere.
 
 Pages and what commands print are compared by the rule that stands at the head of `tests/console.py`: words and counts
 of data exactly, figures of optimisation to what processors, compilers and BLAS libraries differ by.
@@ -17,9 +17,12 @@ from kcrf_cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
-PAGES = [ROOT / "README.md", *DOCS]
+PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")), *DOCS]
 
 JUDGED = "Viterbi; accuracy 79.10 on 60 held-out sequences in 3 folds, 500 positions"
+
+CITATION = re.compile(r"experiments/(\w+)/README\.md")
+NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w])")
 
 OPTION = re.compile(r"(?<![\w^-])(?:--[A-Za-z][\w-]*|-[A-Za-z](?![\w-]))")
 # Where one command ends and another may begin.
@@ -229,3 +232,40 @@ def test_anchors_are_headings(page):
 
 def test_every_page_is_in_the_readme():
     assert {f"docs/{path.name}" for path in DOCS} <= set(links(ROOT / "README.md"))
+
+
+def cited_blocks(page):
+    """Yield paragraphs and tables with the experiments that they cite, a table with those of the paragraphs around."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    blocks = [block.strip() for block in re.split(r"\n\s*\n", text)]
+    for number, block in enumerate(blocks):
+        around = blocks[max(number - 1, 0) : number + 2] if block.startswith("|") else [block]
+        cited = {name for part in around for name in CITATION.findall(part)}
+        if cited:
+            yield block, cited
+
+
+def lacking_figures(block, known):
+    """Return the figures with a decimal point that no known number is rounded to, errors standing for accuracies."""
+    lacking = []
+    for figure in NUMBER.findall(re.sub(r"`[^`]*`", "", block)):
+        value, decimals = float(figure.replace(",", "")), len(figure.partition(".")[2])
+        half = 0.5 * 10**-decimals + 1e-9
+        if decimals and not any(abs(one - value) <= half or abs(100 - one - value) <= half for one in known):
+            lacking.append(figure)
+    return lacking
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "figures.md"], ids=page_id)
+def test_figures_are_those_of_the_experiments_that_are_cited(page):
+    """Pages follow tables of experiments that are measured anew; `figures.py` fills figures.md."""
+    for block, cited in cited_blocks(page):
+        readmes = [(ROOT / "experiments" / name / "README.md").read_text(encoding="utf-8") for name in cited]
+        known = [float(number.replace(",", "")) for text in readmes for number in NUMBER.findall(text)]
+        assert lacking_figures(block, known) == [], block
+
+
+def test_figures_that_are_not_those_of_an_experiment_are_found():
+    assert lacking_figures("93.6 % and 5.1 of 1,000 in `--sigma2 0.7`", [93.62, 94.9]) == []
+    assert lacking_figures("93.6 % and 5.2", [93.55, 94.9]) == ["5.2"]
+    assert lacking_figures("1,234.5 s", [1234.0]) == ["1,234.5"]

@@ -378,3 +378,30 @@ def test_a_tolerance_that_nothing_can_prove(kcrf, first_accents, tmp_path):
         assert done.code == 2 and "1e-12" in done.err and not model.exists()
     done = kcrf("train", accent, "--sigma2", "1", "--tolerance", "1e-12", "-o", model)
     assert done.code == 0 and "within 0 of" not in done.err and "gap 0" not in done.err
+
+
+def test_an_option_of_another_command_is_named_with_it(kcrf, tmp_path, write):
+    """What helps is typed somewhere else: a model that cannot be exported is trained in another way."""
+    data = write("d.csv", "day,x,y,label\n" + "".join(f"{t},{t % 7}.5,{t % 5}.2,{'ab'[t % 2]}\n" for t in range(40)))
+    model = tmp_path / "m.npz"
+    rbf = "--kernel", "rbf", "--size", 9, "--sigma2", 1, "-q", "-o", model
+    assert kcrf("train", data, *rbf, "--order", 2).code == 0
+    one_line(kcrf("export", model, "-o", tmp_path / "m.crfsuite"), 2, "(kcrf train --order)")
+    assert kcrf("train", data, *rbf).code == 0
+    one_line(kcrf("export", model, "-o", tmp_path / "m.kcrf"), 2, "train with a linear kernel (kcrf train --kernel)")
+    one_line(kcrf("tag", "-m", model, data, "--allowed", "z"), 2, "(--allowed)")
+    done = kcrf("featurize", data, "-o", tmp_path / "d.npz")
+    assert "column day only ever grows" in done.err and "(--ignore, --sequence, kcrf train --group)\n" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        (["--scheme", "iob2"], "(--scheme)"),
+        (["--forbid", "X>Y"], "(--forbid)"),
+        (["--map", "full", "--kernel", "rbf", "--memory", "1"], "(--memory, --map)"),
+    ],
+)
+def test_brackets_have_the_option_that_matters(kcrf, tmp_path, write, options, remedy):
+    done = train(kcrf, tmp_path, write("data.conll", GOOD), "-q", *options)
+    assert done.code in (2, 3) and done.err.endswith(f"{remedy}\n"), done.err

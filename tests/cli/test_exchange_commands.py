@@ -110,7 +110,7 @@ def test_exports_that_are_refused(kcrf, tmp_path):
     model = tmp_path / "model.npz"
     kcrf("train", FOREIGN / "words.conll", "--kernel", "poly", "--plain", "--sigma2", "1", "-o", model, "-q")
     done = kcrf("export", model, "-o", tmp_path / "model.wapiti")
-    assert done.code == 2 and "(--kernel)" in done.err and done.err.count("\n") == 1
+    assert done.code == 2 and "linear one (kcrf train --kernel)" in done.err and done.err.count("\n") == 1
     assert "give --to" in kcrf("export", model, "-o", tmp_path / "model.bin").err
     assert kcrf("export", FOREIGN / "words.wapiti", "-o", tmp_path / "model.wapiti").code == 4
     assert not (tmp_path / "model.wapiti").exists()

@@ -60,6 +60,16 @@ def test_a_sheet_for_a_paper(drawn, tagged):
     assert "perfect calibration" in [text.get_text() for text in reliability.get_legend().get_texts()]
 
 
+def test_fonts_in_pdf_are_not_type_3(kcrf, tagged, tmp_path):
+    """Publishers refuse outlines of Type 3; names of labels in other scripts take the same font."""
+    tagged.write_text(tagged.read_text().replace("PER", "Zürich").replace("LOC", "Ωρ"))
+    path = tmp_path / "figure.pdf"
+    done = kcrf("evaluate", tagged, "--bootstrap", "0", "--plot", path)
+    assert done.code == 0, done.err
+    written = path.read_bytes()
+    assert b"/Type3" not in written and b"/FontFile2" in written
+
+
 def test_two_systems_are_drawn(drawn, tagged, tmp_path):
     """F1 and reliability share a panel, others have one each; axes of per cent end at 100."""
     other = tmp_path / "other.tsv"

@@ -21,7 +21,7 @@ def test_the_error_has_a_remedy_that_works(kcrf, data, tmp_path):
     assert done.code == 3 and not model.exists()
     line = done.err.split("\n")[-2]
     assert line.startswith(f"kcrf: {data}: the label 'I-x' in line 50 is not allowed there by the scheme iob2 ")
-    assert "2 labels in 2 sequences" in line and line.endswith("(--scheme, --forbid)")
+    assert "2 labels in 2 sequences" in line and line.endswith("(--scheme)")
     assert kcrf("train", data, "--sigma2", 1, "-o", model).code == 0
     tagged = kcrf("tag", "-m", model, data, "--scheme", "iob2")
     before = "O"

@@ -375,5 +375,6 @@ def test_every_setting_that_an_error_is_about_is_an_option(sources):
         for node in source.nodes
         if isinstance(node, ast.keyword) and node.arg == "settings" and isinstance(node.value, ast.List)
         for name in node.value.elts
+        if isinstance(name, ast.Constant)
     }
     assert len(named) > 8 and named <= options

@@ -33,10 +33,11 @@ class ImportArguments:
 
 @options.command(ImportArguments, "import")
 def import_(run: ImportArguments) -> None:
-    """Convert MODEL, written by CRFsuite, CRF++ (text or binary) or Wapiti, to a kcrf model.
+    """Convert MODEL, written by CRFsuite, CRF++ (binary) or Wapiti, to a kcrf model.
 
-    The program is detected from the file. The new model gives the same labels and probabilities for the same data
-    (attribute files, or columns with the label last), and works with tag, evaluate, inspect and train --init.
+    The program is detected from the file; a text of `crf_learn -t` is converted first (`crf_learn -C`). The new model
+    gives the same labels and probabilities for the same data (attribute files, or columns with the label last), and
+    works with tag, evaluate, inspect and train --init.
 
     \b
     Example:

@@ -68,8 +68,8 @@ class TrainArguments(options.PreparedArguments):
         "Write a log of the run as JSON, one line per event; - for stdout. Default: no log.", stdout=True
     )
     checkpoint: str | None = options.written(
-        "Save the state of the run to FILE every few minutes. The same command then continues an interrupted run, with "
-        "the same result. FILE is removed when the model is written. Default: none."
+        "Save the state of the run to FILE every few minutes. The same command then continues an interrupted run, to "
+        "the same certified optimum. FILE is removed when the model is written. Default: none."
     )
     checkpoint_every: float | None = options.option(
         "With --checkpoint: time between two saves, as 90s, 10m or 1h. Default: 5m.",

@@ -103,7 +103,8 @@ def open_executor(
         import distributed  # noqa: F401
     except ImportError:
         raise ConfigError(
-            f"the engine '{engine.address}' needs Dask: pip install distributed", settings=["engine"]
+            f"the engine '{engine.address}' needs Dask: pip install distributed, or leave out 'engine'",
+            settings=["engine"],
         ) from None
     from .dask_executor import DaskExecutor
 

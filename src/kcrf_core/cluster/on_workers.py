@@ -170,7 +170,7 @@ def _loaded(parcel: Parcel, asked: Asked) -> Partition:
             left, total = size_text(pool.memory.left), size_text(pool.memory.total)
             raise ClusterError(
                 f"{source.name} takes {size_text(needed)}, and the worker {_here()[0]} has {left} left of {total}: "
-                "more workers or larger ones are needed",
+                "more or larger workers are needed, or a larger 'memory'",
                 settings=["memory"],
             )
         part = source.load(pool)

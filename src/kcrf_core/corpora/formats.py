@@ -106,7 +106,7 @@ class Format:
         keys = ("separator", "header", "comment", "sequence", "tokens", "span_labels", "empty_labels")
         settings = [key for key in keys if getattr(layout, key)]
         if settings and not self.has_layouts:
-            message = f"'{settings[0]}' is for files of columns, and {self.title} has its own rules"
+            message = f"'{settings[0]}' is for files of columns, and {self.title} has its own rules: leave it out"
             raise ConfigError(message, settings=settings)
 
     def labelled(self, parsed: ParsedBlock, labels: Sequence[str], numbers: np.ndarray, instead: bool = False) -> bytes:

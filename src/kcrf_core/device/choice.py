@@ -70,7 +70,8 @@ def open_device(
 def _with_torch(address: str, threads: int | None) -> Backend:
     if find_spec("torch") is None:
         raise ConfigError(
-            f"the engine '{address}' needs PyTorch, which is not installed: pip install torch", settings=["engine"]
+            f"the engine '{address}' needs PyTorch, which is not installed: pip install torch, or leave out 'engine'",
+            settings=["engine"],
         )
     try:
         import torch

@@ -864,7 +864,7 @@ class _Fitter:
         if feature.lookup not in known:
             there = f"there is {listed([repr(one) for one in known])}" if known else "none is given"
             message = f"feature '{feature.name}' looks '{name}' up in '{feature.lookup}', and {there}"
-            raise ConfigError(message, settings=["embeddings", "lexicon", "clusters"])
+            raise ConfigError(message, settings=[feature.lookup if feature.lookup in LOOKUPS else "lexicon"])
         table = find_table(config, feature.lookup, self.columns.corpus.tables)
         real = isinstance(table, WordVectors)
         if feature.type not in (AUTO, "real" if real else "categorical"):

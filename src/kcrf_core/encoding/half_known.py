@@ -52,9 +52,9 @@ def label_names(columns: TrainingColumns, config: Config) -> tuple[str, ...]:
                 raise ValueError(f"'{config.unobserved}' in it is the mark of labels that are not observed")
             found.update(weights)
         except ValueError as error:
-            message = f"the label '{text}' cannot be read: {error}"
-            settings = ["soft_labels" if config.half_known == SOFT else "label_sets"]
-            raise DataError(message, *(columns.first_line(place, text) or ()), settings=settings) from None
+            setting = "soft_labels" if config.half_known == SOFT else "label_sets"
+            message = f"the label '{text}' cannot be read: {error}; correct it, or leave out '{setting}'"
+            raise DataError(message, *(columns.first_line(place, text) or ()), settings=[setting]) from None
     return tuple(sorted(found))
 
 

@@ -85,8 +85,9 @@ def _checked(model: Model, program: str) -> list[tuple[ExplicitTerm, np.ndarray]
         )
     for term in model.terms:
         if type(term) is not ExplicitTerm or not term.is_linear:
+            setting = "kernel" if term.name == "node" else "config"  # which may make it linear
             raise ConfigError(
-                f"term '{term.name}' has a kernel, and {name} has none: train with a linear one", settings=["kernel"]
+                f"term '{term.name}' has a kernel, and {name} has none: train with a linear one", settings=[setting]
             )
         if term.clique.axes != 1 and program == "crfsuite":
             raise ConfigError(

@@ -252,6 +252,6 @@ def check_memory(term: TermConfig, what: str, needed: int, workers: Workers) -> 
     if needed > workers.memory.total:
         raise ConfigError(
             f"term '{term.name}': {what} needs up to {size_text(needed)}, but there is memory for "
-            f"{size_text(workers.memory.total)}; 'map: reduced' with fewer pivots needs less",
-            settings=["memory"],
+            f"{size_text(workers.memory.total)}: give more, or 'map: reduced', which needs less",
+            settings=["memory", "map"],
         )

@@ -8,7 +8,7 @@
 configuration sets are taken from the training inputs (Remark 7), so that sigma2 is the prior variance of a score:
 
     poly      gamma = 1 / mean |x|^2, values divided by their mean diagonal
-    rbf       gamma = 1 / median of |x - x'|^2 over pairs of a sample
+    rbf       gamma = 1 / median of |x - x'|^2 over pairs of different rows of a sample
     linear    never rescaled: sigma2 is that of weights in the units of the columns
 """
 

@@ -81,9 +81,9 @@ class Decoder:
             model = replace(model, rules=wishes.rules)
         self.model, self.wishes, self.rules = model, wishes, model.label_rules
         if wishes.review and REVIEW not in model.guarantees:
-            raise ConfigError(f"{NO_THRESHOLD} with 'risk'", settings=["review"])
+            raise ConfigError(f"{NO_THRESHOLD} with 'risk'", settings=["risk"])
         if wishes.sets and SETS not in model.guarantees:
-            raise ConfigError(f"{NO_THRESHOLD} with 'sets'", settings=["sets"])
+            raise ConfigError(f"{NO_THRESHOLD} with 'sets'")
         if wishes.nbest:  # the best of several labellings is the most probable one as a whole
             self.model = model = replace(model, span_bonus=0.0)
         self._decoder = wishes.decode or (VITERBI if wishes.nbest else model.decode)

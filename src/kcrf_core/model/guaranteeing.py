@@ -46,7 +46,8 @@ def add_guarantees(
     for kind, of, level in aims:
         if of == SPAN:
             if detect_scheme(model.labels) is None:
-                raise ConfigError("the labels of the model are not those of spans (B-X, I-X, O)", settings=["of"])
+                message = "the labels of the model are not those of spans (B-X, I-X, O): leave out 'of'"
+                raise ConfigError(message, settings=["of"])
             if not observed.all():
                 raise DataError("spans need all labels, and some are not observed", corpus.source, settings=["of"])
             items = Items.spans(CodedColumn.of(corpus.columns[-1]), model.labels, labels, offsets, confidence)

@@ -67,7 +67,7 @@ class LagDecoder:
         if whole:
             raise ConfigError(
                 f"feature '{whole[0]}' (position) needs the length of whole sequences, which are "
-                "not complete here: train a model without it",
+                "not complete here: leave out the lag, or train a model without this feature",
                 settings=["lag"],
             )
         self.behind, self.ahead = model.encoding.reach(used)

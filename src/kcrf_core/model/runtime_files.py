@@ -52,6 +52,7 @@ from .runtime_sections import (
 FROM_ENDS, WAPITI, LAST_OF_LINE = 1, 2, 4
 MOST_COLUMNS = 1 << 16  # of weights: labels, or pairs of labels
 MOST_WORDS = 100_000  # of an entry of a lexicon
+LINEAR = "or train with a linear kernel"  # instead
 FEWEST_LED = 3  # families of a column whose codes stand beside those of its values
 WORDS_AT_ONCE = 4096
 
@@ -94,7 +95,7 @@ class _ModelImage(Image):
         self.families: dict[object, Family] = {}
         self.conjoined: dict[str, list[np.ndarray]] = {}  # numbers of the tuples of a conjunction, by its offsets
         if model.rules is not None:
-            raise unsupported("the model has rules of labels", "rules")
+            raise unsupported("the model has rules of labels", "or train without them")
         self._check_features()
         self.reach = max([0, *map(self._reach, self.encoding.features)])
         for feature in self.encoding.features:
@@ -276,25 +277,27 @@ class _ModelImage(Image):
 
     def _add_term(self, term: Term) -> None:
         Y, plugin = len(self.model.labels), term.described()["kernel"].get("plugin")
+        setting = "kernel" if term.name == "node" else "config"  # which may make its kernel linear
         if plugin is not None:
-            raise unsupported(f"term '{term.name}' has a kernel of the plug-in '{plugin['name']}'", "kernel")
+            what = f"term '{term.name}' has a kernel of the plug-in '{plugin['name']}'"
+            raise unsupported(what, LINEAR, settings=[setting])
         if not isinstance(term, ExplicitTerm | ConjunctionTerm):
             features = [view.feature for view in self.encoding.views(term.features)]
             if any(isinstance(one, RealFeature) and one.table is not None for one in features):
-                raise unsupported(f"term '{term.name}' has pivots of embeddings", remedy="or use a linear term of them")
-            raise unsupported(f"term '{term.name}' has pivots", "kernel")
+                raise unsupported(f"term '{term.name}' has pivots of embeddings", "or use a linear term of them")
+            raise unsupported(f"term '{term.name}' has pivots", LINEAR, settings=[setting])
         if term.cosine:
-            raise unsupported(f"term '{term.name}' has a cosine kernel", "kernel")
+            raise unsupported(f"term '{term.name}' has a cosine kernel", "or train without it", settings=["cosine"])
         width = term.clique.columns(Y)
         if width > MOST_COLUMNS:
-            raise unsupported(f"term '{term.name}' has weights for {width:,} pairs of labels", "terms")
+            raise unsupported(f"term '{term.name}' has weights for {width:,} pairs of labels")
         kind = (
             OF_PAIRS * (term.clique is EDGE_X)
             + IN_HALVES * (width < Y)
             + OF_CONJUNCTIONS * isinstance(term, ConjunctionTerm)
         )
         if Y == 2 and len({one.clique.columns(Y) for one in self.model.terms if one.clique.axes == 1}) > 1:
-            raise unsupported("the model has terms of the types node and state", "terms")
+            raise unsupported("the model has terms of the types node and state")
         first_field = self.sizes["fields"]
         source, ids, counts, products = self._add_fields(term)
         weights, extra = without_zeros(term.weights), [0, 0, 0, 0, 0]
@@ -383,7 +386,7 @@ class _ModelImage(Image):
         features = np.concatenate([np.zeros(1, np.int64), *(own + 1 for own in ids)])  # by old number plus one
         base = int(features.max(initial=0)) + self.reach * 2 + 2
         if base**found.kernel.degree > NONE64:
-            raise unsupported(f"term '{term.name}' has too many features to number their conjunctions", "terms")
+            raise unsupported(f"term '{term.name}' has too many features to number their conjunctions")
         digits, rest = [], found.keys
         for _ in range(found.kernel.degree):
             rest, digit = np.divmod(rest, found.base)

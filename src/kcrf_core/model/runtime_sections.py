@@ -75,7 +75,7 @@ class RuntimeLimitError(ConfigError):
         self.what = what
 
 
-def unsupported(what: str, *settings: str, remedy: str = "") -> ConfigError:
+def unsupported(what: str, remedy: str = "", settings: Sequence[str] = ()) -> ConfigError:
     told = f"{what}, which the runtime does not support: tag with kcrf itself"
     return ConfigError(f"{told}, {remedy}" if remedy else told, settings=settings)
 

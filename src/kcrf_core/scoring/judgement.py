@@ -219,8 +219,8 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
     units = ResamplingUnits.of(first, options.block)
     scores = evaluate_labelling(first, options.scheme, units.offsets)
     if options.strict and scores.scheme is None:
-        message = "no spans to count strictly: the labels are of no scheme known"
-        raise DataError(message, first.source, settings=["scheme"])
+        message = "no spans to count strictly: the labels are of no scheme known; leave 'strict' out"
+        raise DataError(message, first.source, settings=["strict"])
     yardstick = _yardstick(first, scores, options)
     measured = _measured(yardstick, first, scores, units)
     counts = units.sums(scores.strict_counts if options.strict else scores.unit_counts)

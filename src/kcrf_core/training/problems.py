@@ -37,12 +37,12 @@ def problem_of(encoding: Encoding, dataset: Dataset) -> Problem:
 def check_partial(config: Config, convex: bool, select_terms: bool, certify: str) -> None:
     """Refuse settings that rest on a convex P or on the labels of single sequences, where some are not observed."""
     if select_terms:
-        message = "terms cannot be selected if some labels are not observed or half known"
+        message = "terms cannot be selected if some labels are not observed or half known: leave 'select_terms' out"
         raise ConfigError(message, settings=["select_terms"])
     if convex:
         return
     if certify == "exact":
-        message = "an exact certificate needs all labels, and some are not observed"
+        message = "an exact certificate needs all labels, and some are not observed: leave 'certify' out"
         raise ConfigError(message, settings=["certify"])
     if any(term.map.select == GRADIENT for term in config.mapped_terms):
         raise ConfigError(
@@ -58,7 +58,7 @@ def check_sparse(config: Config, complete: bool, select_terms: bool) -> None:
         if endless:
             raise ConfigError(
                 f"term '{endless[0]}': an infinite 'sigma2' needs an L1 penalty: give a 'c1' above 0 or a finite value",
-                settings=["c1"],
+                settings=["c1", "sigma2"],
             )
         return
     if select_terms:
@@ -89,10 +89,10 @@ def forbidden_transitions(
         first, last = (int(dataset.lines[t]) for t in found)
         raise DataError(
             f"the observed labels of the sequence at line {first} cannot follow each other, whatever the unobserved "
-            "ones are: here no label is left",
+            "ones are: here no label is left; correct the data, or train without the rule",
             dataset.source,
             last,
-            settings=["scheme", "forbid", "observed_transitions"],
+            settings=[name for name in ("scheme", "forbid", "observed_transitions") if getattr(training, name)],
         )
     return forbidden
 
@@ -149,7 +149,7 @@ def check_scheme(encoding: Encoding, dataset: Dataset, problem: Problem, trainin
     raise DataError(
         f"{reason}{more}: correct the data, or train without it, and give it when labels are predicted",
         dataset.source,
-        settings=["scheme", "forbid"],
+        settings=["scheme"] * (training.scheme is not None) + ["forbid"] * bool(training.forbid),
     )
 
 
