@@ -26,7 +26,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise FileNotFoundError(errno.ENOENT, "an empty name is no file", path)
     if os.path.exists(path) and not os.path.isfile(path):
         # A device or a pipe, such as /dev/null, cannot be replaced.
-        with io.BufferedWriter(NamedFile(path, os.open(path, os.O_WRONLY | BINARY))) as stream:
+        with io.BufferedWriter(NamedDevice(path, os.open(path, os.O_WRONLY | BINARY))) as stream:
             yield stream
         return
     target = os.path.realpath(path)  # a link keeps pointing where it pointed
@@ -82,6 +82,22 @@ class NamedFile(io.FileIO):
     def close(self) -> None:
         with naming(self._path):
             super().close()
+
+
+class NamedDevice(NamedFile):
+    """An open device or pipe to write to, which has no positions.
+
+    /dev/null takes every seek and says that it is at 0, from which `zipfile` computes negative sizes.
+    """
+
+    def seekable(self) -> bool:
+        return False
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        raise io.UnsupportedOperation("seek")
+
+    def tell(self) -> int:
+        raise io.UnsupportedOperation("tell")
 
 
 def _make_alike(number: int, target: str, before: os.stat_result) -> None:
