@@ -143,7 +143,20 @@ def test_rows_that_arrive(rng):
     assert list(crf.predict_online(frame[:8])) == expected
     both = list(crf.predict_online(frame[:8].to_dict("records"), marginals=True))
     assert [label for label, _ in both] == expected
+    assert list(crf.predict_online(frame[:8].convert_dtypes().to_dict("records"))) == expected  # has NA
     np.testing.assert_allclose([known["walk"] for _, known in both], crf.predict_proba(frame[:8]).walk, rtol=1e-9)
+
+
+def test_rows_of_a_frame_one_by_one(rng):
+    """A Series is taken by the names of its values, and the pairs of `iterrows` are refused with a remedy."""
+    frame = readings(rng).drop(columns="subject")
+    crf = KernelCRF(kernel="linear", sigma2=3, lag=0).fit(frame, **TRIALS)
+    rows = frame[:8][["steps", "act", "moving", "trial", "x"]]  # another order, and columns that are no inputs
+    assert list(crf.predict_online(row for _, row in rows.iterrows())) == crf.predict(frame[:8]).tolist()
+    with pytest.raises(ValueError, match=r"position 0 is a pair .*iterrows.*give the DataFrame itself"):
+        list(crf.predict_online(frame[:8].iterrows()))
+    with pytest.raises(ValueError, match="position 0 has no value of the column 'steps'"):
+        list(crf.predict_online(row for _, row in frame[["x", "moving", "act"]].iterrows()))
 
 
 def test_columns_by_name_in_a_configuration(rng, pandas):

@@ -39,6 +39,21 @@ def is_frame(X: object) -> bool:
     return pandas is not None and isinstance(X, getattr(pandas, "DataFrame", ()))
 
 
+def named_row(row: object) -> object:
+    """Return a row of a DataFrame, which is a Series, as a dictionary by column, and anything else as it is."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(row, pandas.Series) or isinstance(row.index, pandas.RangeIndex):
+        return row
+    return {str(name): value for name, value in row.items()}
+
+
+def is_missing(value: object) -> bool:
+    """Return True for None, NaN, and the NA of pandas."""
+    if isinstance(value, (float, np.floating)):
+        return bool(np.isnan(value))
+    return value is None or value is getattr(sys.modules.get("pandas"), "NA", None)
+
+
 class FrameRows(list[range]):
     """Rows of one frame, or of a list of frames: a range of rows for each sequence."""
 

@@ -48,6 +48,8 @@ from ..corpora import (
     corpus_of,
     form_of,
     is_frame,
+    is_missing,
+    named_row,
 )
 from ..device import DeviceChoice
 from ..encoding import Dataset, Encoding, RealFeature, configured, fit_encoding, plain_names, window_of_numbers
@@ -1074,6 +1076,10 @@ def _position_corpus(encoding: Encoding, position: Any, number: int) -> Corpus:
     if is_frame(position):
         return _corpus_for(encoding, FrameRows(position))
     form, width = _form_and_width(encoding)
+    position = named_row(position)
+    if isinstance(position, tuple) and len(position) == 2 and isinstance(named_row(position[1]), Mapping):
+        remedy = "give the DataFrame itself, or the second of each pair"
+        raise ValueError(f"position {number:,} is a pair of a label and a row, as iterrows() yields them: {remedy}")
     if form == COLUMNS and isinstance(position, Mapping):
         lacking = [name for name in encoding.columns[:-1] if name not in position]
         if lacking:
@@ -1081,8 +1087,8 @@ def _position_corpus(encoding: Encoding, position: Any, number: int) -> Corpus:
         # Numbers beside words are read as text, where an empty one is missing.
         values = (position[name] for name in encoding.columns[:-1])
         values = (int(value) if isinstance(value, (bool, np.bool_)) else value for value in values)
-        position = ["" if value is None or value != value else value for value in values]
-    elif form == COLUMNS and np.ndim(position) != 1:
+        position = ["" if is_missing(value) else value for value in values]
+    elif form == COLUMNS and not _is_row(position):
         shown = f"a row of {counted(width or 0, 'value')}, or a dictionary of values by names of columns"
         raise ValueError(f"position {number:,}: {shown} is needed, not {position!r}")
     try:
@@ -1090,6 +1096,14 @@ def _position_corpus(encoding: Encoding, position: Any, number: int) -> Corpus:
     except (TypeError, ValueError) as error:
         message = str(error).removeprefix("position 0 of all: ").removesuffix(": X[0]")
         raise type(error)(f"position {number:,}: {message}") from None
+
+
+def _is_row(position: Any) -> bool:
+    """Return True for a row of values, each of which is one."""
+    try:
+        return np.ndim(position) == 1
+    except ValueError:  # lists of different lengths inside
+        return False
 
 
 def _whole(number: Any, name: str, least: int = 1) -> int:
