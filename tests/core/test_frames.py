@@ -9,7 +9,7 @@ import pytest
 from test_estimator import kcrf
 
 from kcrf_core import KernelCRF, Model, read_corpus
-from kcrf_core.corpora import Layout
+from kcrf_core.corpora import Layout, NumberColumn
 
 TRIALS = {"sequence": "trial", "label": "act"}
 
@@ -145,6 +145,30 @@ def test_rows_that_arrive(rng):
     assert [label for label, _ in both] == expected
     assert list(crf.predict_online(frame[:8].convert_dtypes().to_dict("records"))) == expected  # has NA
     np.testing.assert_allclose([known["walk"] for _, known in both], crf.predict_proba(frame[:8]).walk, rtol=1e-9)
+
+
+def test_whole_numbers_as_categories_have_one_name(rng):
+    """A column of integers, of floats beside a missing one, truth values, and rows that arrive are the same values."""
+    frame = readings(rng).drop(columns="subject")
+    frame["room"] = rng.integers(1, 4, len(frame))
+    frame["act"] = np.where((frame.room == 2) == frame.moving, "walk", "rest")
+    features = [{"column": "room", "type": "categorical"}, {"column": "moving", "type": "categorical"}]
+    pairs = {"conjunction": ["room", "moving"], "window": [0]}
+    config = {"features": [*features, pairs], "training": {"sigma2": 10.0}}
+    crf = KernelCRF(config=config).fit(frame[["trial", "room", "moving", "act"]], **TRIALS)
+    assert crf.score(frame) == 1
+    assert crf.predict(frame.astype({"room": float, "moving": int})).equals(crf.predict(frame))
+    online = crf.predict_online(frame[:8][["room", "moving"]].to_dict("records"), lag=3)
+    assert list(online) == crf.predict(frame)[:8].tolist()
+    lacking = frame.assign(room=frame.room.astype(float).where(frame.index != 1003))
+    changed = crf.predict_proba(lacking).walk != crf.predict_proba(frame).walk
+    assert changed[1003] and not changed[frame.trial > 0].any()
+
+
+def test_numbers_as_text():
+    column = NumberColumn(np.array([1.0, -2.0, 0.5, np.nan, 2.0**53, 1e300]))
+    assert list(column) == column[:] == ["1", "-2", "0.5", "", "9007199254740992", "1e+300"]
+    assert [float(text or "nan") for text in column] == pytest.approx(column.numbers, rel=0, abs=0, nan_ok=True)
 
 
 def test_rows_of_a_frame_one_by_one(rng):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, time, timedelta
 from typing import Any, Protocol
 
@@ -150,23 +150,13 @@ class FrameRows(list[range]):
             warnings.warn(message, UserWarning, stacklevel=7)  # in the caller of `fit` or `predict`
         return ends
 
-    def inputs(self, names: Iterable[str], words: Collection[str] | None = None) -> tuple[Sequence[str], ...]:
-        """Return columns as text or numbers.
-
-        `words` are those that a model looks at as text, so that whole numbers are written without a point. If it is
-        None, those are whole numbers beside columns of words.
-        """
-        series = {name: self.column(name) for name in names}
-        numbers = {name: _numbers(name, own) for name, own in series.items()}
-        if words is None:
-            words = () if all(own is not None for own in numbers.values()) else series
+    def inputs(self, names: Iterable[str]) -> tuple[Sequence[str], ...]:
+        """Return columns as text or numbers."""
         out: list[Sequence[str]] = []
-        for name, own in series.items():
-            known = numbers[name]
-            if known is None or (name in words and own.dtype.kind in "iub"):
-                out.append(_text(own))
-            else:
-                out.append(NumberColumn(known))
+        for name in names:
+            series = self.column(name)
+            numbers = _numbers(name, series)
+            out.append(_text(series) if numbers is None else NumberColumn(numbers))
         return tuple(out)
 
     def with_index(self, values: Any, names: Any) -> Any:
@@ -214,7 +204,5 @@ def _text(series: Any) -> Sequence[str]:
     if hasattr(series.dtype, "categories"):
         names = [*map(str, series.dtype.categories.tolist()), ""]  # whole numbers stay so beside missing values
         return CategoryColumn(**vars(CodedColumn.of([names[code] for code in series.cat.codes.tolist()])))
-    if series.dtype.kind == "b":
-        series = series.astype("Int64")
     there = series.notna().tolist()
     return [str(value) if known else "" for value, known in zip(series.tolist(), there, strict=True)]

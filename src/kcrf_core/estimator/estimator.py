@@ -1054,12 +1054,8 @@ def _corpus_for(encoding: Encoding, X: list[Any], y: list[list[Any]] | None = No
     if isinstance(X, FrameRows):
         if form == ITEMS:
             raise ValueError("the model was trained on dictionaries or names, and X is a data frame")
-        real = {name for one in encoding.features if isinstance(one, RealFeature) for name in one.config.columns}
-        other = {name for one in encoding.features if not isinstance(one, RealFeature) for name in one.config.columns}
-        other |= {one.config.group for one in encoding.features if one.config.group is not None}
-        used = real | other
         unused: list[str] = [""] * len(X.frame)  # columns that no feature looks at may be missing
-        columns = [X.inputs([name], other)[0] if name in used else unused for name in encoding.columns[:-1]]
+        columns = [X.inputs([name])[0] if name in encoding.used else unused for name in encoding.columns[:-1]]
         return corpus_of(X, form, y, width=width, columns=tuple(columns))
     present = [sequence for sequence in X if len(sequence)]
     numeric = all(isinstance(feature, RealFeature) for feature in encoding.features)
