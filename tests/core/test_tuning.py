@@ -396,6 +396,79 @@ def test_an_estimator_tunes_itself(tiny):
         KernelCRF().tune(X, y, groups=[1, 2, 3])
 
 
+def levels_by_subject(rng, trials=24, length=8):
+    """Two numbers whose level is that of the subject, in a frame with columns for trials and subjects."""
+    pandas = pytest.importorskip("pandas")
+    rows = []
+    for trial in range(trials):
+        level = 20 * np.random.default_rng(trial // 3).normal(size=2)
+        for moving in rng.permutation(length) % 2:
+            rows.append((trial, f"s{trial // 3}", *(level + moving + 0.3 * rng.normal(size=2)), "rw"[moving]))
+    return pandas.DataFrame(rows, columns=["trial", "subject", "x", "y", "act"])
+
+
+BY_LEVEL = {"name": "xy", "columns": ["x", "y"], "type": "real", "window": [0]}
+TRIALS = {"sequence": "trial", "label": "act", "groups": "subject"}
+
+
+@pytest.mark.parametrize("scale", [{"scale": "sequence"}, {"scale": "group", "group": "subject"}], ids=str)
+def test_the_search_of_an_estimator_begins_with_its_configuration(tiny, scale):
+    """Scaled within subjects the numbers tell the label, and the candidates of the default cannot be scaled so."""
+    frame = levels_by_subject(np.random.default_rng(0))
+    config = {"features": [BY_LEVEL | scale], "terms": [{"kernel": "linear"}, {"type": "edge"}]}
+    plain = {"terms": [{"kernel": "linear"}, {"type": "edge"}]}
+    without = KernelCRF(config=plain).tune(frame, effort=tiny, **TRIALS)
+    crf = KernelCRF(config=config).tune(frame, effort=tiny, **TRIALS)
+    given = KernelCRF(config=config).fit(frame, **TRIALS).score(frame)
+    assert without.score(frame) < given - 0.1 and crf.score(frame) > given - 0.02
+    assert crf.config["features"][0]["scale"] == scale["scale"]
+    assert KernelCRF(config=crf.config).fit(frame, **TRIALS).predict(frame).equals(crf.predict(frame))
+
+
+def test_the_configuration_of_numbers_has_the_kernel_of_fit_in_a_search(tiny):
+    frame = levels_by_subject(np.random.default_rng(0), trials=12)
+    config = {"features": [BY_LEVEL], "training": {"sigma2": 1.0}}
+    crf = KernelCRF(config=config).tune(frame, effort=tiny, **TRIALS)
+    raw = next(crf.tuning_.space.raw(one) for one in crf.tuning_.space.seeds if one["features"] == "given")
+    fitted = KernelCRF(config=config).fit(frame, **TRIALS).model_.info["config"]
+    assert parse_config(raw).terms == parse_config(fitted).terms
+    assert parse_config(raw).features == parse_config(fitted).features
+
+
+def test_a_search_judges_by_data_with_the_columns_that_it_looks_at(tiny):
+    """The column of subjects is no input, in X_dev neither, whatever the order of its columns."""
+    frame = levels_by_subject(np.random.default_rng(0), trials=12)
+    data, dev = frame[frame.trial < 9], frame[frame.trial >= 9][["act", "y", "subject", "x", "trial"]]
+    crf = KernelCRF(config={"terms": [{"kernel": "linear"}, {"type": "edge"}]})
+    assert crf.tune(data, effort=tiny, X_dev=dev, **TRIALS).tuning_.chosen.found["units"] == 3
+    assert crf.feature_names_in_ == ["x", "y"]
+
+
+def test_a_configuration_for_files_fits_a_frame(rng):
+    """Its columns, and those that it ignores, may be columns of a table that are no inputs of the frame."""
+    frame = levels_by_subject(rng, trials=6)
+    named = {"columns": ["trial", "subject", "x", "y", "act"], "sequence": "trial", "ignore": ["subject"]}
+    config = named | {"features": [BY_LEVEL], "terms": [{"kernel": "linear"}, {"type": "edge"}]}
+    config |= {"training": {"sigma2": 1.0}, "separator": "\t", "header": False}
+    crf = KernelCRF(config=config).fit(frame, label="act", groups="subject")
+    alone = {name: config[name] for name in ("features", "terms", "training")}
+    same = KernelCRF(config=alone).fit(frame, **TRIALS)
+    assert crf.predict_proba(frame).equals(same.predict_proba(frame))
+    again = KernelCRF(config=config).fit(frame, label="act")  # the subject is ignored, and may be there
+    assert again.predict(frame.drop(columns="subject")).equals(again.predict(frame))
+    with pytest.raises(ConfigError, match="'ignore' names no column: there is no 'subjekt'"):
+        KernelCRF(config=config | {"ignore": ["subjekt"]}).fit(frame, label="act")
+
+
+def test_labels_that_are_not_known_are_not_searched_for(tiny):
+    frame = levels_by_subject(np.random.default_rng(0), trials=12)
+    frame.loc[frame.index % 3 == 0, "act"] = None
+    config = {"terms": [{"kernel": "linear"}, {"type": "edge"}], "training": {"sigma2": 1.0}}
+    crf = KernelCRF(unobserved="?", rules={"require": ["r"]}, config=config).tune(frame, effort=tiny, **TRIALS)
+    assert set(crf.tuning_.yardstick.labels) == {"r", "w"} and crf.config["unobserved"] == "?"
+    assert crf.config["rules"] == {"require": ["r"]}
+
+
 def test_sparse_weights_are_tried_where_there_are_no_pivots(tmp_path, sample_data):
     path = tmp_path / "words.conll"
     path.write_text(words(np.random.default_rng(0)))
