@@ -234,6 +234,36 @@ def test_data_to_tag_may_lack_columns_that_the_model_does_not_use(kcrf, sensors,
     assert "3 columns, expected 6" in tagged("\t", (3, 4, 5), rows[1:])
 
 
+def test_a_table_without_the_column_of_sequences_is_told_of(kcrf, sensors, tmp_path):
+    model, bare = tmp_path / "model.npz", tmp_path / "bare.csv"
+    options = ["--sequence", "trial", "--ignore", "row,time,subject", "--sigma2", "1", "--plain"]
+    assert kcrf("train", sensors, *options, "-q", "-o", model).code == 0
+    assert "no column" not in kcrf("tag", "-m", model, sensors).err
+    bare.write_text("x,label\n1.5,A\n0.5,B\n")
+    warning = f"warning: {bare}: there is no column 'trial', so blank lines alone end sequences\n"
+    for command in (["tag"], ["tag", "--lag", "1"], ["evaluate"]):
+        assert warning in kcrf(*command, "-m", model, bare).err
+        assert "no column" not in kcrf(*command, "-m", model, bare, "-q").err
+
+
+def test_columns_are_those_of_the_data_where_some_are_lacking(kcrf, sensors, tmp_path):
+    """Of a column that rules or groups name: it need not stand where it stood in training."""
+    model, part = tmp_path / "model.npz", tmp_path / "part.csv"
+    options = ["--ignore", "row,time,trial", "--group", "subject", "--sigma2", "1", "--plain"]
+    assert kcrf("train", sensors, *options, "-q", "-o", model).code == 0
+    rows = [line.split(",") for line in sensors.read_text().splitlines()]
+    header, *data = [[row[3], *row[4:]] if len(row) > 1 else [""] for row in rows]  # subject, x, label
+    part.write_text("\n".join(",".join(row) for row in [header, *data]) + "\n")
+    whole = kcrf("evaluate", "-m", model, sensors, "--group", "subject", "--bootstrap", "20", "--json")
+    found = kcrf("evaluate", "-m", model, part, "--group", "subject", "--bootstrap", "20", "--json")
+    assert found.code == 0 and found.text == whole.text.replace(str(sensors), str(part))
+    allowed = [[row[0].replace("s", "A"), *row[1:]] if len(row) > 1 else row for row in data]
+    text = "\n".join(",".join(row) for row in [header, *(["A" if row[0] else "", *row[1:]] for row in allowed)])
+    done = kcrf("tag", "-m", model, "--allowed", "subject", stdin=text.encode())
+    assert done.code == 0, done.err
+    assert {line.rpartition(",")[2] for line in done.text.splitlines()} == {"predicted", "A", ""}
+
+
 def test_tables_without_data_and_columns_without_values(kcrf, tmp_path):
     data, model = tmp_path / "data.csv", tmp_path / "model.npz"
     data.write_text("x,y,label\n")

@@ -177,12 +177,22 @@ class Encoding:
     def places(self, corpus: Corpus) -> list[int]:
         """Return the place of each column in a corpus; -1 for columns that it may lack: the label, and unused ones."""
         own, width, used = self.columns, corpus.width, [name for name in self.columns[:-1] if name in self.used]
+        known: Sequence[int] = range(width)  # places in the corpus of the columns that are among these
         if corpus.header is not None:
-            there = [name for name in own[:-1] if name in self.used or name in corpus.header]
-            if corpus.header not in ((*there, own[-1]), tuple(there)):
-                message = f"the first line should be the header of the training data ({_few(own)})"
+            beside = self._sequence_beside
+            known = [place for place, name in enumerate(corpus.header) if name != beside]
+            header = tuple(corpus.header[place] for place in known)
+            there = [name for name in own[:-1] if name in self.used or name in header]
+            labelled = header == (*there, own[-1]) and known[-1] == width - 1  # the label is last
+            if not labelled and header != tuple(there):
+                expected = own if beside is None else (beside, *own)
+                message = f"the first line should be the header of the training data ({_few(expected)})"
                 without = f"with or without the label{'' if len(used) == len(own) - 1 else ' and unused columns'}"
                 raise DataError(f"{message}, {without}, not {_few(corpus.header)}", corpus.source)
+            if beside is not None and beside not in corpus.header:
+                remedy = "write it beside the others, with the same value in all rows of a sequence"
+                message = f"there is no column '{beside}', which tells sequences apart: {remedy}"
+                raise DataError(message, corpus.source)
         elif width in (self.width, self.width - 1):
             there = list(own[:-1])
         elif width in (len(used), len(used) + 1):
@@ -193,8 +203,20 @@ class Encoding:
                 corpus.source,
                 int(corpus.lines[0]) if corpus.positions else None,
             )
-        places = {name: place for place, name in enumerate(there)}
-        return [*(places.get(name, -1) for name in own[:-1]), len(there) if len(there) < width else -1]
+        places = dict(zip(there, known, strict=False))
+        return [*(places.get(name, -1) for name in own[:-1]), known[-1] if len(there) < len(known) else -1]
+
+    @property
+    def _sequence_beside(self) -> str | None:
+        """The column that tells sequences apart, where it is none of these columns, as with a data frame."""
+        return None if self.layout.sequence in self.columns else self.layout.sequence
+
+    def input_names(self, corpus: Corpus) -> list[str]:
+        """Return the names of the columns of a corpus in its order, without the label's."""
+        places = self.places(corpus)
+        if corpus.header is not None:
+            return list(corpus.header if places[-1] < 0 else corpus.header[:-1])
+        return [name for name, place in zip(self.columns[:-1], places[:-1], strict=True) if place >= 0]
 
     @cached_property
     def numeric(self) -> set[int]:
@@ -218,7 +240,7 @@ class Encoding:
         given = {name: array.shape[1] for name, array in corpus.vectors.items() if not name.startswith(SCALED)}
         self.check_vectors(given, corpus.source)
         with_labels, places = self.with_labels(corpus), self.places(corpus)
-        columns = columns if columns is not None and -1 not in places[:-1] else self._columns(corpus)
+        columns = columns if columns is not None and self._in_order(places) else self._columns(corpus)
         corpus = columns.corpus
         labels, half_known, weights = None, None, corpus.weights
         if with_labels:
@@ -254,11 +276,16 @@ class Encoding:
     def _columns(self, corpus: Corpus) -> Columns:
         """Return the columns of a corpus in the order of training; those that it may lack are empty."""
         places = self.places(corpus)
-        if -1 in places[:-1]:
+        if not self._in_order(places):
             lacking = CodedColumn([""], np.zeros(corpus.positions, np.int32))
             kept = places if places[-1] >= 0 else places[:-1]
             corpus = replace(corpus, columns=tuple(lacking if at < 0 else corpus.columns[at] for at in kept))
         return Columns(corpus, self.layout.missing)
+
+    @staticmethod
+    def _in_order(places: Sequence[int]) -> bool:
+        """Return True if columns of input at these places, with or without a label, are all that there are."""
+        return all(place == number for number, place in enumerate(places[:-1]))
 
     @cached_property
     def _scaled_by_group(self) -> list[tuple[RealFeature, GroupScaling]]:

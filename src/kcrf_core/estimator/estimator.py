@@ -403,6 +403,9 @@ class KernelCRF:
             if name in encoding.used:
                 remedy = "name it as 'sequence' or 'groups', or drop it"
                 warnings.warn(f"the column '{name}' {found}, and is an input: {remedy}", UserWarning, stacklevel=2)
+        if isinstance(X, FrameRows) and X.sequence:
+            # Tables have one such column: of several, one with a value for each combination of theirs.
+            encoding = replace(encoding, layout=replace(encoding.layout, sequence="+".join(X.sequence)))
         del corpus  # its texts are not needed any longer
         dev = None
         if X_dev is not None:
