@@ -159,7 +159,12 @@ class Encoding:
 
     @cached_property
     def used(self) -> set[str]:
-        """Names of the columns that features look at."""
+        """Names of the columns that features look at, and of those that name groups to scale numbers by."""
+        return self.inputs_of_features | {one.config.group for one in self.features if one.config.group is not None}
+
+    @cached_property
+    def inputs_of_features(self) -> set[str]:
+        """Names of the columns whose values features are made of."""
         out: set[str] = set()
         for feature in self.features:
             places = [macro.column for macro in template_macros(feature.config.templates)]
@@ -171,7 +176,6 @@ class Encoding:
                 places = [feature.column]
             out.update(self.columns[place] for place in places)
             out.update(feature.config.columns)
-            out.update(filter(None, [feature.config.group]))
         return out
 
     def places(self, corpus: Corpus) -> list[int]:
