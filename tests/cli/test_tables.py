@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gzip
 
+import numpy as np
 import pytest
 
-from kcrf_core.corpora import Layout, read_corpus
+from kcrf_core.corpora import Columns, Corpus, Layout, read_corpus
 
 
 @pytest.fixture
@@ -196,6 +197,56 @@ def test_columns_that_identify_rows_and_sequences_are_warned_of(kcrf, sensors):
     ignored = [part for name in ("row", "time", "subject") for part in ("--ignore", name)]
     done = kcrf("featurize", sensors, *options, "--sequence", "trial", *ignored)
     assert "warning" not in done.err and "24 sequences" in done.err
+
+
+@pytest.fixture
+def restarting(tmp_path):
+    """Readings of 12 trials on three days, whose clocks begin anew in each, or where they did not end before."""
+    lines = ["trial,seconds,clock,date,count,flag,x,label"]
+    for trial, start in enumerate(range(20_000, 44_000, 2_000)):
+        start = 60_000 - start if trial % 2 else start
+        for number in range(12):
+            clock = f"{start // 3600}:{start // 60 % 60:02}:{start % 60 + number:02}"
+            x, label = (number * 7 + trial) % 5, "AB"[number // 3 % 2]
+            values = trial, number / 2, clock, f"2024-05-{1 + trial % 3:02}", start + number, int(number > 5), x, label
+            lines.append(",".join(map(str, values)))
+    path = tmp_path / "restarting.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("more", [["--plain"], []])
+def test_times_that_restart_are_warned_of(kcrf, restarting, more):
+    """Seconds, times of day and dates that sequences share, as they are or as ranks; a mark that is set is no time."""
+    done = kcrf("featurize", restarting, "--sequence", "trial", *more, "--json")
+    assert done.code == 0, done.err
+    warned = [line.split()[2:6] for line in done.err.splitlines() if line.startswith("warning: column ")]
+    assert warned == [
+        ["seconds", "only", "grows", "within"],
+        ["clock", "holds", "times", "or"],
+        ["date", "holds", "times", "or"],
+        ["count", "only", "grows", "within"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (["10:00", "9:59:01.5"], True),
+        (["2024-05-01T10:00:00Z", "2024-05-01 11:00:00+02:00", "NA"], True),
+        (["01.05.2024", "2.5.2024"], True),
+        (["2024/05/01", "05/01/2024 1:30 PM"], True),
+        (["10:00", "10:99"], False),
+        (["10:00", "noon"], False),
+        (["1.2.3", "1.2.4"], False),
+        (["3-4-1999", "4-4"], False),
+        (["10:00"], False),
+    ],
+)
+def test_texts_of_times(values, told):
+    rows = values * 3
+    corpus = Corpus("data", (rows, ["A"] * len(rows)), np.array([0, len(rows)]), np.arange(len(rows)))
+    assert (Columns(corpus).identifier(0) is not None) == told
 
 
 def test_data_to_tag_may_lack_columns_that_the_model_does_not_use(kcrf, sensors, tmp_path):

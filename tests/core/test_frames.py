@@ -260,6 +260,18 @@ def test_columns_that_name_sequences_or_subjects_are_warned_of(rng):
     KernelCRF(sigma2=3).fit(frame.drop(columns="row"), groups="subject", **TRIALS)
 
 
+def test_times_that_restart_in_each_sequence_are_warned_of(rng):
+    frame = readings(rng).drop(columns="subject").assign(seconds=[0.5 * t for t in range(8)] * 12)
+    frame["clock"] = [f"09:{trial % 3:02}:{t:02}" for trial in range(12) for t in range(8)]
+    frame["started"] = [t > 3 for t in range(8)] * 12
+    with pytest.warns(UserWarning) as heard:
+        KernelCRF(kernel="linear", sigma2=3).fit(frame, **TRIALS)
+    assert [str(one.message).split(",")[0] for one in heard] == [
+        "the column 'seconds' only grows within sequences",
+        "the column 'clock' holds times or dates",
+    ]
+
+
 def test_values_of_rows_for_groups_and_weights(rng):
     """As searches of scikit-learn slice them; a Series that has the name of a column stands for it."""
     frame = readings(rng)

@@ -859,14 +859,10 @@ class _Fitter:
             return fit_conjunction(feature, parts, self.columns, min_count)
         where = tuple(self._column(feature, name) for name in feature.columns)
         type_ = feature.type
+        if type_ == AUTO or feature.transform == "rank":
+            self._warn_of_identifier(feature, where[0])
         if type_ == AUTO:
             real = corpus.names is None and self.columns.looks_real(where[0], feature.columns[0])
-            if corpus.names is None and feature.columns == (feature.name,):
-                found = self.columns.identifier(where[0])
-                if found is not None:
-                    remedy = "leave it out ('ignore'), or name it as 'sequence' or 'group'"
-                    about = f"warning: column {feature.name} {found}, and says nothing about new data: {remedy}"
-                    self.columns.warnings.append(Remark(about, settings=["ignore", "sequence", "group"]))
             type_ = "real" if real else "categorical"
         default = REAL_WINDOW if type_ == "real" else CATEGORICAL_WINDOW
         feature = self._widened(replace(feature, type=type_), self.config.window or default)
@@ -878,6 +874,18 @@ class _Fitter:
         if feature.scale != AUTO:
             raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
         return fit_categorical(feature, where[0], self.columns, min_count)
+
+    def _warn_of_identifier(self, feature: FeatureConfig, place: int) -> None:
+        """Warn of a column that is a feature as it is, or by its ranks, and says where in the data a row stands."""
+        (column, *others) = feature.columns
+        as_it_is = feature.name == column or feature.transform == "rank"
+        if others or not as_it_is or self.columns.corpus.names is not None:
+            return
+        found = self.columns.identifier(place)
+        if found is not None:
+            remedy = "leave it out ('ignore'), or name it as 'sequence' or 'group'"
+            about = f"warning: column {column} {found}, and says little about new data: {remedy}"
+            self.columns.warnings.append(Remark(about, settings=["ignore", "sequence", "group"]))
 
     def _lookup(self, feature: FeatureConfig) -> Feature:
         """Fit a feature of values that are looked up in a table."""
