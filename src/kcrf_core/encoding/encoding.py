@@ -837,7 +837,7 @@ class _Fitter:
                 known = f"; there are: {listed(list(corpus.vectors))}" if corpus.vectors else ""
                 message = f"needs vectors '{feature.vectors}', which are not given{known}"
                 raise ConfigError(f"feature '{feature.name}' {message}", settings=["vectors"])
-            return fit_real(self._widened(feature, self.config.window or REAL_WINDOW), (), self.columns)
+            return self._real(self._widened(feature, self.config.window or REAL_WINDOW), ())
         if feature.lookup is not None:
             return self._lookup(feature)
         if (feature.type == "attributes") != (corpus.attributes is not None):
@@ -870,7 +870,7 @@ class _Fitter:
             if feature.transform == "identity" and self.config.missing_indicator:
                 feature = replace(feature, missing="indicator")
             group = -1 if feature.group is None else self._column(feature, feature.group)
-            return fit_real(feature, where, self.columns, group=group)
+            return self._real(feature, where, group=group)
         if feature.scale != AUTO:
             raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
         return fit_categorical(feature, where[0], self.columns, min_count)
@@ -914,7 +914,23 @@ class _Fitter:
             return fit_lookup(feature, column, self.columns, table, feature.min_count or config.min_count)
         feature = self._widened(replace(feature, type="real"), config.window or EMBEDDINGS_WINDOW)
         where = () if column < 0 else (column,)
-        return fit_real(feature, where, self.columns, table)
+        return self._real(feature, where, table)
+
+    def _real(
+        self, feature: FeatureConfig, where: tuple[int, ...], table: WordVectors | None = None, group: int = -1
+    ) -> RealFeature:
+        return fit_real(feature, where, self.columns, table, group, self._weights)
+
+    def _weights(self, part: Columns) -> np.ndarray | None:
+        """Return the weight of each position of a part, that of its sequence; None where all are 1."""
+
+        def work() -> np.ndarray | None:
+            weights, name = part.corpus.weights, self.config.weight
+            if name is not None:
+                weights = column_weights(part, self.places[name], name)
+            return None if weights is None else np.repeat(weights, np.diff(part.corpus.offsets))
+
+        return part.once(("weights of positions",), self, work)
 
     def _widened(self, feature: FeatureConfig, default: tuple[int, ...]) -> FeatureConfig:
         """Return a feature with its window, or the default one, and the offsets that terms use beyond it."""
