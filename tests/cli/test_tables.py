@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from kcrf_core.corpora import Columns, Corpus, Layout, read_corpus
+from kcrf_core.config import parse_config
+from kcrf_core.corpora import Columns, Corpus, Layout, corpus_of, formats, read_corpus, tables
+from kcrf_core.encoding import alternatives
+from kcrf_core.errors import ConfigError
+from kcrf_core.kernels import matching_features
 
 
 @pytest.fixture
@@ -324,3 +329,67 @@ def test_tables_without_data_and_columns_without_values(kcrf, tmp_path):
     data.write_text("a,b,label\n" + "".join(f"{number % 7},NA,{'AB'[number % 2]}\n" for number in range(30)))
     done = kcrf("train", data, "--sigma2", "1", "-o", model)
     assert "warning: column b has no values: all are missing; leave it out by 'ignore' (--ignore)\n" in done.err
+
+
+class Counting(str):
+    """A name that counts how often it is compared with others."""
+
+    compared = 0
+
+    def __eq__(self, other):
+        Counting.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+@pytest.fixture
+def many_names():
+    Counting.compared = 0
+    return [Counting(f"c{number}") for number in range(1000)]
+
+
+def test_names_of_many_features_are_compared_once(many_names):
+    """Twins are looked for, and a term may list all features, in time that grows as the number of names does."""
+    raw = {"features": [{"column": "x", "name": name} for name in many_names]}
+    raw["terms"] = [{"features": list(many_names)}]
+    with pytest.raises(ConfigError, match="two features are called 'c7'"):
+        parse_config({**raw, "features": [*raw["features"], {"column": "y", "name": "c7"}]})
+    assert len(parse_config(raw).features) == 1000
+    assert matching_features(tuple(many_names), many_names, "node") == many_names
+    assert matching_features(("c1?", "c7", "c[89]9"), many_names, "node") == [
+        *map("c{}".format, [7, *range(10, 20), 89, 99])
+    ]
+    assert Counting.compared < 20 * len(many_names)
+
+
+def test_other_configurations_of_many_numbers_are_made_in_one_go(rng, many_names):
+    corpus = corpus_of([rng.normal(size=(9, len(many_names)))] * 3, "columns", [list("abcabcabc")] * 3)
+    corpus = replace(corpus, header=(*many_names, "label"))
+    assert "linear" in alternatives({}, {}, corpus, "test")
+    assert 0 < Counting.compared < 50 * len(many_names)
+
+
+def test_texts_of_many_columns_are_found_by_one_sum(tmp_path, monkeypatch):
+    """Each column is a part of all text, whose bounds are not summed up again for each."""
+    path, summed = tmp_path / "wide.tsv", []
+    path.write_text("\n".join("\t".join(map(str, [*range(row, row + 300), "A"])) for row in range(3)) + "\n")
+    corpus = read_corpus(path)
+    (texts,) = corpus.columns.texts
+    original = tables.offsets_of
+    monkeypatch.setattr(tables, "offsets_of", lambda lengths: summed.append(len(lengths)) or original(lengths))
+    for column in range(300):
+        text, lengths = texts.of(column)
+        assert bytes(text).decode() == f"{column}{column + 1}{column + 2}" and len(lengths) == 3
+    assert sum(summed) == 300
+
+
+def test_a_file_of_very_many_columns_is_told_of(kcrf, tmp_path, monkeypatch):
+    monkeypatch.setattr(formats, "MANY_COLUMNS", 30)
+    path = tmp_path / "wide.tsv"
+    path.write_text("\n".join("\t".join(["1"] * 30 + [label]) for label in "AB") + "\n")
+    done = kcrf("featurize", path, "--plain", "-o", tmp_path / "data.npz")
+    assert f"warning: {path}: 31 columns, each of which is looked at by itself" in done.err
+    assert "('vectors') (--vectors)\n" in done.err
+    monkeypatch.setattr(formats, "MANY_COLUMNS", 31)
+    assert "looked at" not in kcrf("featurize", path, "--plain", "-o", tmp_path / "data.npz").err

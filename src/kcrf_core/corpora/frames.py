@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date, time, timedelta
 from typing import Any, Protocol
@@ -62,7 +63,7 @@ class FrameRows(list[range]):
         frames = [X] if self.alone else list(X)
         for number, frame in enumerate(frames):
             names = [str(name) for name in frame.columns]
-            twice = next((name for name in names if names.count(name) > 1), None)
+            twice = next((name for name, count in Counter(names).items() if count > 1), None)
             if twice is not None:
                 raise ValueError(f"X has two columns '{twice}'")
             if set(names) != {str(name) for name in frames[0].columns}:

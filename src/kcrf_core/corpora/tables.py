@@ -358,10 +358,15 @@ class NumberTexts:
     text: np.ndarray  # their bytes end to end, column by column
     lengths: np.ndarray  # [k, n] of values in the text
 
+    @cached_property
+    def _bounds(self) -> np.ndarray:
+        """Bounds of the texts of columns in all text, [k+1]."""
+        return offsets_of(self.lengths.sum(axis=1, dtype=np.int64))
+
     def of(self, column: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the text of a column, its values end to end, and their lengths [n] int32."""
         place = int(np.searchsorted(self.columns, column))
-        begin, end = offsets_of(self.lengths.sum(axis=1, dtype=np.int64))[place : place + 2]
+        begin, end = self._bounds[place : place + 2]
         return self.text[begin:end], self.lengths[place].astype(np.int32)
 
     def coded(self, column: int) -> PackedColumn:

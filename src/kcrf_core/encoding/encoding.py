@@ -378,12 +378,13 @@ class Encoding:
     def _columns_of(self, names: tuple[str, ...]) -> Group:
         """Return the columns of the named features; of many features they take long to collect."""
         if names not in self._collected:
-            whole, chosen = self.groups(self.names), Group()
+            whole, codes, real, bag = self.groups(self.names), list[int](), list[int](), False
             for view in self.views(names):
                 group = whole[view.feature.config.name]
-                codes, real = ([block[one] for one in view.columns if block] for block in (group.codes, group.real))
-                chosen |= Group(tuple(codes), tuple(real), group.bag)
-            self._collected[names] = chosen
+                codes += [group.codes[one] for one in view.columns if group.codes]
+                real += [group.real[one] for one in view.columns if group.real]
+                bag = bag or group.bag
+            self._collected[names] = Group(tuple(codes), tuple(real), bag)
         return self._collected[names]
 
     @cached_property
