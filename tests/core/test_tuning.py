@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from kcrf_core.encoding import alternatives, configured, defaults, fit_encoding
 from kcrf_core.errors import ConfigError, Interrupted
 from kcrf_core.scoring import choose_yardstick
 from kcrf_core.selection import Journal, Listener, arena as arena_module, tune, tuning as tuning_module
-from kcrf_core.selection.arena import CorpusArena, Rung, affordable_rungs, make_rungs, setting_cost
+from kcrf_core.selection.arena import CorpusArena, Rung, affordable_rungs, make_rungs, setting_cost, smaller_rungs
 from kcrf_core.selection.tuning import make_space
 from kcrf_core.system import Workers
 from kcrf_core.training import HoldOut, judge, make_splits, problem_of
@@ -246,6 +247,42 @@ def test_a_judgement_with_many_labels_begins_on_a_part_that_it_can_pay_for():
         pytest.raises(ConfigError, match=r"0\.01 s are too little time .* labels: a trial"),
     ):
         tune(corpus, budget=0.01, workers=workers)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(24) // 4])
+def test_of_few_long_sequences_a_first_rung_has_parts(groups):
+    """Recordings are cut where all of them are more than can be paid for; parts of 20 at least are held out."""
+    X = [np.arange(500.0)[:, None] for _ in range(24)]
+    corpus = corpus_of(X, "columns", [["a", "b", "c", "d", "e"] * 100] * 24)
+    wishes = HoldOut(groups)
+    make = partial(make_rungs, corpus, wishes, 0, None)
+    rungs = smaller_rungs(partial(make, cut=True), make())
+    assert rungs[0].positions == 3_000 and rungs[-1].positions == 12_000 == make()[0].positions
+    _, dataset = fit_encoding(parse_config({"training": {"sigma2": 1.0}}), rungs[0].corpus)
+    splits = rungs[0].splits(dataset, 5, 0)
+    assert splits.units == (20 if groups is None else 6)
+    assert sum(split.held.positions for split in splits.splits) == pytest.approx(rungs[0].positions, rel=0.05)
+    assert smaller_rungs(make, make()) is None
+
+
+def test_an_effort_that_can_compare_nothing_takes_less_data(rng, monkeypatch):
+    """The work of a judgement was thought to be none: the default took all, and nothing was compared with it."""
+    y = [[str(label) for label in rng.choice(list("abcdefgh"), 12)] for _ in range(150)]
+    X = [[[f"{rng.choice(list('xyz'))}{label}", f"t{rng.integers(5)}"] for label in labels] for labels in y]
+    monkeypatch.setattr(tuning_module, "setting_cost", lambda *about: 0.0)
+    monkeypatch.setitem(tuning_module.EFFORTS, "small", 4e8)
+    notes = []
+
+    class Notes(Listener):
+        def note(self, text):
+            notes.append(text)
+
+    with Workers(1) as workers:
+        corpus, raw = corpus_of(X, "columns", y), {"training": {"sigma2": 1.0}}
+        found = tune(corpus, raw, effort="small", workers=workers, listener=Notes())
+    assert [note for note in notes if "beginning again on" in note]
+    level = [one.candidate for one in found.outcomes if one.rung == found.chosen.rung]
+    assert len(level) > 1 and found.space.start in level and found.usual is not None
 
 
 def test_a_search_for_sigma2_makes_do_with_what_it_has_when_time_is_up(accents):
