@@ -603,7 +603,7 @@ class KernelCRF:
         >>> next(labels), next(readings)  # the first label needed two readings
         ('a', [0.9])
         >>> [[label, round(known["a"], 1)] for label, known in crf.predict_online([[0.0], [1.0]], marginals=True)]
-        [['a', 0.9], ['b', 0.1]]
+        [['a', 0.7], ['b', 0.3]]
         """
         decoder, values = self._lagging(lag if lag is not None else self.lag or 0, marginals), self._label_values()
 
