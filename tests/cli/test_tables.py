@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from kcrf_core.corpora import Layout, read_corpus
+from kcrf_core.config import parse_config
+from kcrf_core.corpora import Columns, Corpus, Layout, corpus_of, formats, read_corpus, tables
+from kcrf_core.encoding import alternatives
+from kcrf_core.errors import ConfigError
+from kcrf_core.kernels import matching_features
 
 
 @pytest.fixture
@@ -198,6 +204,56 @@ def test_columns_that_identify_rows_and_sequences_are_warned_of(kcrf, sensors):
     assert "warning" not in done.err and "24 sequences" in done.err
 
 
+@pytest.fixture
+def restarting(tmp_path):
+    """Readings of 12 trials on three days, whose clocks begin anew in each, or where they did not end before."""
+    lines = ["trial,seconds,clock,date,count,flag,x,label"]
+    for trial, start in enumerate(range(20_000, 44_000, 2_000)):
+        start = 60_000 - start if trial % 2 else start
+        for number in range(12):
+            clock = f"{start // 3600}:{start // 60 % 60:02}:{start % 60 + number:02}"
+            x, label = (number * 7 + trial) % 5, "AB"[number // 3 % 2]
+            values = trial, number / 2, clock, f"2024-05-{1 + trial % 3:02}", start + number, int(number > 5), x, label
+            lines.append(",".join(map(str, values)))
+    path = tmp_path / "restarting.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("more", [["--plain"], []])
+def test_times_that_restart_are_warned_of(kcrf, restarting, more):
+    """Seconds, times of day and dates that sequences share, as they are or as ranks; a mark that is set is no time."""
+    done = kcrf("featurize", restarting, "--sequence", "trial", *more, "--json")
+    assert done.code == 0, done.err
+    warned = [line.split()[2:6] for line in done.err.splitlines() if line.startswith("warning: column ")]
+    assert warned == [
+        ["seconds", "only", "grows", "within"],
+        ["clock", "holds", "times", "or"],
+        ["date", "holds", "times", "or"],
+        ["count", "only", "grows", "within"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (["10:00", "9:59:01.5"], True),
+        (["2024-05-01T10:00:00Z", "2024-05-01 11:00:00+02:00", "NA"], True),
+        (["01.05.2024", "2.5.2024"], True),
+        (["2024/05/01", "05/01/2024 1:30 PM"], True),
+        (["10:00", "10:99"], False),
+        (["10:00", "noon"], False),
+        (["1.2.3", "1.2.4"], False),
+        (["3-4-1999", "4-4"], False),
+        (["10:00"], False),
+    ],
+)
+def test_texts_of_times(values, told):
+    rows = values * 3
+    corpus = Corpus("data", (rows, ["A"] * len(rows)), np.array([0, len(rows)]), np.arange(len(rows)))
+    assert (Columns(corpus).identifier(0) is not None) == told
+
+
 def test_data_to_tag_may_lack_columns_that_the_model_does_not_use(kcrf, sensors, tmp_path):
     model, rows = tmp_path / "model.npz", [line.split(",") for line in sensors.read_text().splitlines()]
 
@@ -234,6 +290,36 @@ def test_data_to_tag_may_lack_columns_that_the_model_does_not_use(kcrf, sensors,
     assert "3 columns, expected 6" in tagged("\t", (3, 4, 5), rows[1:])
 
 
+def test_a_table_without_the_column_of_sequences_is_told_of(kcrf, sensors, tmp_path):
+    model, bare = tmp_path / "model.npz", tmp_path / "bare.csv"
+    options = ["--sequence", "trial", "--ignore", "row,time,subject", "--sigma2", "1", "--plain"]
+    assert kcrf("train", sensors, *options, "-q", "-o", model).code == 0
+    assert "no column" not in kcrf("tag", "-m", model, sensors).err
+    bare.write_text("x,label\n1.5,A\n0.5,B\n")
+    warning = f"warning: {bare}: there is no column 'trial', so blank lines alone end sequences\n"
+    for command in (["tag"], ["tag", "--lag", "1"], ["evaluate"]):
+        assert warning in kcrf(*command, "-m", model, bare).err
+        assert "no column" not in kcrf(*command, "-m", model, bare, "-q").err
+
+
+def test_columns_are_those_of_the_data_where_some_are_lacking(kcrf, sensors, tmp_path):
+    """Of a column that rules or groups name: it need not stand where it stood in training."""
+    model, part = tmp_path / "model.npz", tmp_path / "part.csv"
+    options = ["--ignore", "row,time,trial", "--group", "subject", "--sigma2", "1", "--plain"]
+    assert kcrf("train", sensors, *options, "-q", "-o", model).code == 0
+    rows = [line.split(",") for line in sensors.read_text().splitlines()]
+    header, *data = [[row[3], *row[4:]] if len(row) > 1 else [""] for row in rows]  # subject, x, label
+    part.write_text("\n".join(",".join(row) for row in [header, *data]) + "\n")
+    whole = kcrf("evaluate", "-m", model, sensors, "--group", "subject", "--bootstrap", "20", "--json")
+    found = kcrf("evaluate", "-m", model, part, "--group", "subject", "--bootstrap", "20", "--json")
+    assert found.code == 0 and found.text == whole.text.replace(str(sensors), str(part))
+    allowed = [[row[0].replace("s", "A"), *row[1:]] if len(row) > 1 else row for row in data]
+    text = "\n".join(",".join(row) for row in [header, *(["A" if row[0] else "", *row[1:]] for row in allowed)])
+    done = kcrf("tag", "-m", model, "--allowed", "subject", stdin=text.encode())
+    assert done.code == 0, done.err
+    assert {line.rpartition(",")[2] for line in done.text.splitlines()} == {"predicted", "A", ""}
+
+
 def test_tables_without_data_and_columns_without_values(kcrf, tmp_path):
     data, model = tmp_path / "data.csv", tmp_path / "model.npz"
     data.write_text("x,y,label\n")
@@ -243,3 +329,67 @@ def test_tables_without_data_and_columns_without_values(kcrf, tmp_path):
     data.write_text("a,b,label\n" + "".join(f"{number % 7},NA,{'AB'[number % 2]}\n" for number in range(30)))
     done = kcrf("train", data, "--sigma2", "1", "-o", model)
     assert "warning: column b has no values: all are missing; leave it out by 'ignore' (--ignore)\n" in done.err
+
+
+class Counting(str):
+    """A name that counts how often it is compared with others."""
+
+    compared = 0
+
+    def __eq__(self, other):
+        Counting.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+@pytest.fixture
+def many_names():
+    Counting.compared = 0
+    return [Counting(f"c{number}") for number in range(1000)]
+
+
+def test_names_of_many_features_are_compared_once(many_names):
+    """Twins are looked for, and a term may list all features, in time that grows as the number of names does."""
+    raw = {"features": [{"column": "x", "name": name} for name in many_names]}
+    raw["terms"] = [{"features": list(many_names)}]
+    with pytest.raises(ConfigError, match="two features are called 'c7'"):
+        parse_config({**raw, "features": [*raw["features"], {"column": "y", "name": "c7"}]})
+    assert len(parse_config(raw).features) == 1000
+    assert matching_features(tuple(many_names), many_names, "node") == many_names
+    assert matching_features(("c1?", "c7", "c[89]9"), many_names, "node") == [
+        *map("c{}".format, [7, *range(10, 20), 89, 99])
+    ]
+    assert Counting.compared < 20 * len(many_names)
+
+
+def test_other_configurations_of_many_numbers_are_made_in_one_go(rng, many_names):
+    corpus = corpus_of([rng.normal(size=(9, len(many_names)))] * 3, "columns", [list("abcabcabc")] * 3)
+    corpus = replace(corpus, header=(*many_names, "label"))
+    assert "linear" in alternatives({}, {}, corpus, "test")
+    assert 0 < Counting.compared < 50 * len(many_names)
+
+
+def test_texts_of_many_columns_are_found_by_one_sum(tmp_path, monkeypatch):
+    """Each column is a part of all text, whose bounds are not summed up again for each."""
+    path, summed = tmp_path / "wide.tsv", []
+    path.write_text("\n".join("\t".join(map(str, [*range(row, row + 300), "A"])) for row in range(3)) + "\n")
+    corpus = read_corpus(path)
+    (texts,) = corpus.columns.texts
+    original = tables.offsets_of
+    monkeypatch.setattr(tables, "offsets_of", lambda lengths: summed.append(len(lengths)) or original(lengths))
+    for column in range(300):
+        text, lengths = texts.of(column)
+        assert bytes(text).decode() == f"{column}{column + 1}{column + 2}" and len(lengths) == 3
+    assert sum(summed) == 300
+
+
+def test_a_file_of_very_many_columns_is_told_of(kcrf, tmp_path, monkeypatch):
+    monkeypatch.setattr(formats, "MANY_COLUMNS", 30)
+    path = tmp_path / "wide.tsv"
+    path.write_text("\n".join("\t".join(["1"] * 30 + [label]) for label in "AB") + "\n")
+    done = kcrf("featurize", path, "--plain", "-o", tmp_path / "data.npz")
+    assert f"warning: {path}: 31 columns, each of which is looked at by itself" in done.err
+    assert "('vectors') (--vectors)\n" in done.err
+    monkeypatch.setattr(formats, "MANY_COLUMNS", 31)
+    assert "looked at" not in kcrf("featurize", path, "--plain", "-o", tmp_path / "data.npz").err

@@ -73,22 +73,53 @@ def test_what_is_found_can_be_trained(kcrf, text, known, tmp_path):
     assert not (tmp_path / "found.yaml.journal").exists()
 
 
-def test_the_leaderboard_names_each_candidate_once():
+def made_up(scores, chosen):
+    """A search with these outcomes: names of candidates by round, the best first; the default is a candidate, too."""
+    candidates = {name: Candidate((("name", name),)) for names in scores for name in names}
+    found = {"folds": 2, "decode": "viterbi"}
+    outcomes = [
+        Outcome(candidates[name], rung, 10 * (rung + 1), 0.9 - place / 100, 0.1, 1e9, 1, 1.0, 1.0, found)
+        for rung, names in reversed(list(enumerate(scores)))
+        for place, name in enumerate(names)
+    ]
+    one = next(outcome for outcome in outcomes if outcome.candidate == candidates[chosen])
+    space = SimpleNamespace(title=lambda candidate: candidate["name"], start=candidates["default"])
+    about = {"outcomes": outcomes, "chosen": one, "space": space, "training_time": lambda _: 1.0}
+    return SimpleNamespace(yardstick=choose_yardstick(["0", "1"]), **about)
+
+
+def tables_of(lines):
+    """The rows of each table, split into words, by the positions that its heading names."""
+    out = {}
+    for line in filter(None, lines):
+        if line.startswith("on "):
+            rows = out.setdefault(int(line.split()[1]), [])
+        elif not line.startswith("candidate"):
+            rows.append(line.split())
+    return out
+
+
+def test_the_leaderboard_names_each_candidate_once_beside_the_default():
     """Its last score, of up to twelve; the default and the chosen one are always there."""
     names = ["a", "b", "chosen", *"defghijklmnop", "default"]
-    candidates = {name: Candidate((("name", name),)) for name in names}
-    found = {"folds": 2, "decode": "viterbi"}
+    tables = tables_of(leaderboard(made_up([names, ["a", "chosen", "default"]], "chosen")))
+    assert [row[0] for row in tables[20]] == ["a", "chosen", "default"]
+    assert [row[0] for row in tables[10]] == ["b", *"defghijk", "default"]
+    assert [row[0] for rows in tables.values() for row in rows if row[-1] == "*"] == ["chosen"]
 
-    def outcome(name, rung):
-        return Outcome(candidates[name], rung, 10 * (rung + 1), 0.9, 0.1, 1e9, 1, 1.0, 1.0, found)
 
-    outcomes = (outcome("a", 1), outcome("chosen", 1), *(outcome(name, 0) for name in names))
-    space = SimpleNamespace(title=lambda candidate: candidate["name"], start=candidates["default"])
-    about = {"outcomes": outcomes, "chosen": outcomes[1], "space": space, "training_time": lambda _: 1.0}
-    lines = leaderboard(SimpleNamespace(yardstick=choose_yardstick(["0", "1"]), **about))[1:]
-    assert [line.split()[0] for line in lines] == ["a", "chosen", "b", *"defghijk", "default"]
-    assert ["20" in line.split() for line in lines] == [True, True, *[False] * 10]
-    assert [line.split()[0] for line in lines if line.endswith("*")] == ["chosen"]
+def test_a_column_of_the_leaderboard_has_figures_of_one_amount_of_data():
+    """Each table names its amount, which is no column, and has the default; one with the default alone is left out."""
+    for scores in ([["a", "default", "b"], ["default", "a"]], [["default", "a"]], [["a", "default"], ["default"]]):
+        lines = leaderboard(made_up(scores, "a"))
+        assert "positions" not in "".join(line for line in lines if line.startswith("candidate"))
+        tables = tables_of(lines)
+        for rung, names in enumerate(scores):
+            rows = tables.get(10 * (rung + 1), [])
+            values = {name: f"{100 * (0.9 - place / 100):.2f}" for place, name in enumerate(names)}
+            assert not rows or (len(rows) > 1 and "default" in [row[0] for row in rows])
+            assert [row[1] for row in rows] == [values[row[0]] for row in rows]
+    assert set(tables) == {10}  # nothing was compared on the larger amount
 
 
 @pytest.mark.slow

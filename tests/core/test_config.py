@@ -440,6 +440,21 @@ def test_another_kernel_starts_from_its_own_defaults():
     assert "'degree' does not belong" in error_of(poly, degree=2, kernel="rbf")
 
 
+@pytest.mark.parametrize("scale", ["standard", "sequence", "group", "none"])
+def test_any_scale_takes_the_place_of_that_by_groups(scale):
+    """A grid over scales begins with a file that names the column of groups, which one scale needs."""
+    text = "features: [{column: x, type: real, scale: group, group: subject}]"
+    (feature,) = over(text, **{"features.0.scale": scale}).features
+    assert (feature.scale, feature.group) == (scale, "subject" if scale == "group" else None)
+
+
+def test_a_group_beside_another_scale_stays_an_error():
+    text = "features: [{column: x, type: real}]"
+    both = {"features.0.group": "subject", "features.0.scale": "standard"}
+    assert "goes with a 'group'" in error_of(text, **both)
+    assert "goes with a 'group'" in error_of(text, **dict(reversed(both.items())))
+
+
 @pytest.mark.parametrize("first", ["terms.node.kernel", "terms.node.kernel.degree"])
 def test_order_of_options_does_not_matter(first):
     values = {"terms.node.kernel": "poly", "terms.node.kernel.degree": 5}

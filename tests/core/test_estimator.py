@@ -159,6 +159,9 @@ def test_labels_with_a_lag_are_those_of_tag(rng, tmp_path):
         ([0.5], "position 0: a row of 2 values, or a dictionary of values by names of columns is needed, not 0.5"),
         ([[0.5, 1.0], [[0.5, 1.0]]], "position 1: a row of 2 values"),
         ([[0.5, 1.0], [0.5]], "position 1: X has 1 features, but KernelCRF is expecting 2"),
+        ([[0.5, [1.0, 2.0]]], "position 0: a row of 2 values"),
+        ([{"c0": 0.5, "c1": np.ones(2)}], "position 0: X.0.: its rows are of different lengths"),
+        (enumerate([{"c0": 0.5, "c1": 1.0}]), "position 0 is a pair of a label and a row, as iterrows"),
     ],
 )
 def test_positions_that_cannot_be(rng, positions, message):

@@ -9,7 +9,7 @@ import pytest
 from test_estimator import kcrf
 
 from kcrf_core import KernelCRF, Model, read_corpus
-from kcrf_core.corpora import Layout
+from kcrf_core.corpora import Layout, NumberColumn
 
 TRIALS = {"sequence": "trial", "label": "act"}
 
@@ -88,7 +88,8 @@ def test_lists_of_frames_and_labels_beside_them(rng, tmp_path):
         label for own in listed.predict([part[["steps", "x", "moving"]] for part in inputs]) for label in own
     ] == expected
     crf.save(tmp_path / "model.npz")
-    inputs[0].astype({"moving": int}).to_csv(tmp_path / "new.csv", index=False)
+    alone = frame[frame.trial == 0].drop(columns=["act", "subject"])
+    alone.astype({"moving": int}).to_csv(tmp_path / "new.csv", index=False)
     tagged = kcrf("tag", "-m", tmp_path / "model.npz", tmp_path / "new.csv", "-q").split()
     assert [line.split(",")[-1] for line in tagged[1:]] == expected[: len(inputs[0])]
     again = KernelCRF.load(tmp_path / "model.npz")
@@ -143,7 +144,44 @@ def test_rows_that_arrive(rng):
     assert list(crf.predict_online(frame[:8])) == expected
     both = list(crf.predict_online(frame[:8].to_dict("records"), marginals=True))
     assert [label for label, _ in both] == expected
+    assert list(crf.predict_online(frame[:8].convert_dtypes().to_dict("records"))) == expected  # has NA
     np.testing.assert_allclose([known["walk"] for _, known in both], crf.predict_proba(frame[:8]).walk, rtol=1e-9)
+
+
+def test_whole_numbers_as_categories_have_one_name(rng):
+    """A column of integers, of floats beside a missing one, truth values, and rows that arrive are the same values."""
+    frame = readings(rng).drop(columns="subject")
+    frame["room"] = rng.integers(1, 4, len(frame))
+    frame["act"] = np.where((frame.room == 2) == frame.moving, "walk", "rest")
+    features = [{"column": "room", "type": "categorical"}, {"column": "moving", "type": "categorical"}]
+    pairs = {"conjunction": ["room", "moving"], "window": [0]}
+    config = {"features": [*features, pairs], "training": {"sigma2": 10.0}}
+    crf = KernelCRF(config=config).fit(frame[["trial", "room", "moving", "act"]], **TRIALS)
+    assert crf.score(frame) == 1
+    assert crf.predict(frame.astype({"room": float, "moving": int})).equals(crf.predict(frame))
+    online = crf.predict_online(frame[:8][["room", "moving"]].to_dict("records"), lag=3)
+    assert list(online) == crf.predict(frame)[:8].tolist()
+    lacking = frame.assign(room=frame.room.astype(float).where(frame.index != 1003))
+    changed = crf.predict_proba(lacking).walk != crf.predict_proba(frame).walk
+    assert changed[1003] and not changed[frame.trial > 0].any()
+
+
+def test_numbers_as_text():
+    column = NumberColumn(np.array([1.0, -2.0, 0.5, np.nan, 2.0**53, 1e300]))
+    assert list(column) == column[:] == ["1", "-2", "0.5", "", "9007199254740992", "1e+300"]
+    assert [float(text or "nan") for text in column] == pytest.approx(column.numbers, rel=0, abs=0, nan_ok=True)
+
+
+def test_rows_of_a_frame_one_by_one(rng):
+    """A Series is taken by the names of its values, and the pairs of `iterrows` are refused with a remedy."""
+    frame = readings(rng).drop(columns="subject")
+    crf = KernelCRF(kernel="linear", sigma2=3, lag=0).fit(frame, **TRIALS)
+    rows = frame[:8][["steps", "act", "moving", "trial", "x"]]  # another order, and columns that are no inputs
+    assert list(crf.predict_online(row for _, row in rows.iterrows())) == crf.predict(frame[:8]).tolist()
+    with pytest.raises(ValueError, match=r"position 0 is a pair .*iterrows.*give the DataFrame itself"):
+        list(crf.predict_online(frame[:8].iterrows()))
+    with pytest.raises(ValueError, match="position 0 has no value of the column 'steps'"):
+        list(crf.predict_online(row for _, row in frame[["x", "moving", "act"]].iterrows()))
 
 
 def test_columns_by_name_in_a_configuration(rng, pandas):
@@ -220,6 +258,18 @@ def test_columns_that_name_sequences_or_subjects_are_warned_of(rng):
         "the column 'row' only ever grows",
     ]
     KernelCRF(sigma2=3).fit(frame.drop(columns="row"), groups="subject", **TRIALS)
+
+
+def test_times_that_restart_in_each_sequence_are_warned_of(rng):
+    frame = readings(rng).drop(columns="subject").assign(seconds=[0.5 * t for t in range(8)] * 12)
+    frame["clock"] = [f"09:{trial % 3:02}:{t:02}" for trial in range(12) for t in range(8)]
+    frame["started"] = [t > 3 for t in range(8)] * 12
+    with pytest.warns(UserWarning) as heard:
+        KernelCRF(kernel="linear", sigma2=3).fit(frame, **TRIALS)
+    assert [str(one.message).split(",")[0] for one in heard] == [
+        "the column 'seconds' only grows within sequences",
+        "the column 'clock' holds times or dates",
+    ]
 
 
 def test_values_of_rows_for_groups_and_weights(rng):

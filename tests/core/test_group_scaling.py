@@ -231,6 +231,23 @@ def test_data_frames(rng):
     )
 
 
+@pytest.mark.parametrize("subject", [str, int])
+def test_whole_numbers_and_truth_values_are_scaled_by_groups(rng, subject):
+    """Whatever their names are, groups make no words of the other columns."""
+    frame = frame_of(recordings(rng, lacking=0))
+    frame["subject"] = frame.subject.str[1:].astype(int).astype(subject)
+    frame["x"] = (10 * frame.x).round().astype(int)
+    frame["y"] = frame.y > frame.groupby("subject").y.transform("median")
+    columns = {"sequence": "trial", "label": "label", "groups": "subject"}
+    crf = KernelCRF(scale="group", window=[0], sigma2=1).fit(frame, **columns)
+    (feature,) = crf.model_.encoding.features
+    assert feature.config.columns == ("x", "y") and feature.config.group == "subject"
+    as_floats = KernelCRF(scale="group", window=[0], sigma2=1).fit(frame.astype({"x": float, "y": float}), **columns)
+    assert crf.predict_proba(frame).equals(as_floats.predict_proba(frame))
+    moved = frame.assign(x=frame.x + 1000 * (1 + frame.subject.astype(int)))  # a level of each subject
+    np.testing.assert_allclose(crf.predict_proba(moved), crf.predict_proba(frame), rtol=0, atol=1e-5)
+
+
 def test_held_out_data_has_groups_where_they_are_needed(rng):
     """A Series names its column, as a text does; without scaling by groups, X_dev needs none."""
     frame = frame_of(recordings(rng, lacking=0))

@@ -54,6 +54,26 @@ def test_the_ranking_is_right(tmp_path, tasks, least):
     assert right >= least
 
 
+@pytest.mark.parametrize("also_an_input", [False, True])
+def test_names_of_groups_have_no_importance(also_an_input):
+    """Shuffling them breaks the scaling; a column that is an input, too, has its importance as an input."""
+    generator = np.random.default_rng(0)
+    level, rows, y = 20 * generator.normal(size=4), [], []
+    for s in range(24):
+        y.append([str(label) for label in generator.choice(["a", "b"], 6)])
+        values = level[s % 4] + (np.array(y[-1]) == "b") + 0.2 * generator.normal(size=6)
+        rows.append([[f"g{s % 4}", f"{value:.6f}"] for value in values])
+    scaled = {"name": "x", "columns": ["c1"], "type": "real", "scale": "group", "group": "c0", "window": [0]}
+    features = [scaled, {"column": "c0", "window": [0]}] if also_an_input else [scaled]
+    config = parse_config({"features": features, "training": {"sigma2": 10.0}})
+    corpus = corpus_of(rows, "columns", y)
+    encoding, dataset = fit_encoding(config, corpus)
+    with Workers(1) as workers:
+        model = train(encoding, dataset, config, workers=workers)[0]
+        found = importances(model, corpus, workers, repetitions=1)
+    assert {one.column for one in found} == ({"c0", "c1"} if also_an_input else {"c1"})
+
+
 def test_figures_of_importance(tmp_path):
     model, _, corpus = fitted(tmp_path, 0, "linear")
     with Workers(1) as workers:

@@ -40,7 +40,10 @@ def test_examples(folder, name):
     run(inspect.getdoc(getattr(kcrf_core, name)), name)
 
 
-@pytest.mark.parametrize("name", ["fit", "predict_nbest", "explain", "novelty", "audit"])
+METHODS = ["fit", "predict", "predict_online", "predict_nbest", "explain", "novelty", "audit"]
+
+
+@pytest.mark.parametrize("name", METHODS)
 def test_examples_of_methods(folder, name):
     run(inspect.getdoc(getattr(kcrf_core.KernelCRF, name)), name)
 

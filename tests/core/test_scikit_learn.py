@@ -273,6 +273,15 @@ def test_checks_of_rows():
     assert len(found["passed"]) > 40
 
 
+def test_weights_are_repetitions_without_pivots():
+    """Numbers are scaled by rows as often as they weigh."""
+    checks = pytest.importorskip("sklearn.utils.estimator_checks")
+    check = getattr(checks, "check_sample_weight_equivalence_on_dense_data", None)
+    if check is None:
+        pytest.skip("this version has no such check")
+    check("KernelCRF", KernelCRF(kernel="linear", sigma2=1.0, tolerance=1e-12))
+
+
 def test_checks_of_the_estimator_itself():
     """It says that it takes no tables, so few of the checks can be tried; those pass."""
     found = outcomes(kcrf_core.KernelCRF())

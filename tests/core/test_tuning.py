@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from kcrf_core.encoding import alternatives, configured, defaults, fit_encoding
 from kcrf_core.errors import ConfigError, Interrupted
 from kcrf_core.scoring import choose_yardstick
 from kcrf_core.selection import Journal, Listener, arena as arena_module, tune, tuning as tuning_module
-from kcrf_core.selection.arena import CorpusArena, Rung, affordable_rungs, make_rungs, setting_cost
+from kcrf_core.selection.arena import CorpusArena, Rung, affordable_rungs, make_rungs, setting_cost, smaller_rungs
 from kcrf_core.selection.tuning import make_space
 from kcrf_core.system import Workers
 from kcrf_core.training import HoldOut, judge, make_splits, problem_of
@@ -248,6 +249,42 @@ def test_a_judgement_with_many_labels_begins_on_a_part_that_it_can_pay_for():
         tune(corpus, budget=0.01, workers=workers)
 
 
+@pytest.mark.parametrize("groups", [None, np.arange(24) // 4])
+def test_of_few_long_sequences_a_first_rung_has_parts(groups):
+    """Recordings are cut where all of them are more than can be paid for; parts of 20 at least are held out."""
+    X = [np.arange(500.0)[:, None] for _ in range(24)]
+    corpus = corpus_of(X, "columns", [["a", "b", "c", "d", "e"] * 100] * 24)
+    wishes = HoldOut(groups)
+    make = partial(make_rungs, corpus, wishes, 0, None)
+    rungs = smaller_rungs(partial(make, cut=True), make())
+    assert rungs[0].positions == 3_000 and rungs[-1].positions == 12_000 == make()[0].positions
+    _, dataset = fit_encoding(parse_config({"training": {"sigma2": 1.0}}), rungs[0].corpus)
+    splits = rungs[0].splits(dataset, 5, 0)
+    assert splits.units == (20 if groups is None else 6)
+    assert sum(split.held.positions for split in splits.splits) == pytest.approx(rungs[0].positions, rel=0.05)
+    assert smaller_rungs(make, make()) is None
+
+
+def test_an_effort_that_can_compare_nothing_takes_less_data(rng, monkeypatch):
+    """The work of a judgement was thought to be none: the default took all, and nothing was compared with it."""
+    y = [[str(label) for label in rng.choice(list("abcdefgh"), 12)] for _ in range(150)]
+    X = [[[f"{rng.choice(list('xyz'))}{label}", f"t{rng.integers(5)}"] for label in labels] for labels in y]
+    monkeypatch.setattr(tuning_module, "setting_cost", lambda *about: 0.0)
+    monkeypatch.setitem(tuning_module.EFFORTS, "small", 4e8)
+    notes = []
+
+    class Notes(Listener):
+        def note(self, text):
+            notes.append(text)
+
+    with Workers(1) as workers:
+        corpus, raw = corpus_of(X, "columns", y), {"training": {"sigma2": 1.0}}
+        found = tune(corpus, raw, effort="small", workers=workers, listener=Notes())
+    assert [note for note in notes if "beginning again on" in note]
+    level = [one.candidate for one in found.outcomes if one.rung == found.chosen.rung]
+    assert len(level) > 1 and found.space.start in level and found.usual is not None
+
+
 def test_a_search_for_sigma2_makes_do_with_what_it_has_when_time_is_up(accents):
     config = parse_config({"terms": [{"features": ["c2"]}, {"type": "edge"}]})
     encoding, dataset = fit_encoding(config, accents)
@@ -394,6 +431,79 @@ def test_an_estimator_tunes_itself(tiny):
     assert crf.score(X, y) > KernelCRF(kernel="linear").fit(X, y).score(X, y) + 0.1
     with pytest.raises(ValueError, match="a value for each of the 40 sequences, not 3"):
         KernelCRF().tune(X, y, groups=[1, 2, 3])
+
+
+def levels_by_subject(rng, trials=24, length=8):
+    """Two numbers whose level is that of the subject, in a frame with columns for trials and subjects."""
+    pandas = pytest.importorskip("pandas")
+    rows = []
+    for trial in range(trials):
+        level = 20 * np.random.default_rng(trial // 3).normal(size=2)
+        for moving in rng.permutation(length) % 2:
+            rows.append((trial, f"s{trial // 3}", *(level + moving + 0.3 * rng.normal(size=2)), "rw"[moving]))
+    return pandas.DataFrame(rows, columns=["trial", "subject", "x", "y", "act"])
+
+
+BY_LEVEL = {"name": "xy", "columns": ["x", "y"], "type": "real", "window": [0]}
+TRIALS = {"sequence": "trial", "label": "act", "groups": "subject"}
+
+
+@pytest.mark.parametrize("scale", [{"scale": "sequence"}, {"scale": "group", "group": "subject"}], ids=str)
+def test_the_search_of_an_estimator_begins_with_its_configuration(tiny, scale):
+    """Scaled within subjects the numbers tell the label, and the candidates of the default cannot be scaled so."""
+    frame = levels_by_subject(np.random.default_rng(0))
+    config = {"features": [BY_LEVEL | scale], "terms": [{"kernel": "linear"}, {"type": "edge"}]}
+    plain = {"terms": [{"kernel": "linear"}, {"type": "edge"}]}
+    without = KernelCRF(config=plain).tune(frame, effort=tiny, **TRIALS)
+    crf = KernelCRF(config=config).tune(frame, effort=tiny, **TRIALS)
+    given = KernelCRF(config=config).fit(frame, **TRIALS).score(frame)
+    assert without.score(frame) < given - 0.1 and crf.score(frame) > given - 0.02
+    assert crf.config["features"][0]["scale"] == scale["scale"]
+    assert KernelCRF(config=crf.config).fit(frame, **TRIALS).predict(frame).equals(crf.predict(frame))
+
+
+def test_the_configuration_of_numbers_has_the_kernel_of_fit_in_a_search(tiny):
+    frame = levels_by_subject(np.random.default_rng(0), trials=12)
+    config = {"features": [BY_LEVEL], "training": {"sigma2": 1.0}}
+    crf = KernelCRF(config=config).tune(frame, effort=tiny, **TRIALS)
+    raw = next(crf.tuning_.space.raw(one) for one in crf.tuning_.space.seeds if one["features"] == "given")
+    fitted = KernelCRF(config=config).fit(frame, **TRIALS).model_.info["config"]
+    assert parse_config(raw).terms == parse_config(fitted).terms
+    assert parse_config(raw).features == parse_config(fitted).features
+
+
+def test_a_search_judges_by_data_with_the_columns_that_it_looks_at(tiny):
+    """The column of subjects is no input, in X_dev neither, whatever the order of its columns."""
+    frame = levels_by_subject(np.random.default_rng(0), trials=12)
+    data, dev = frame[frame.trial < 9], frame[frame.trial >= 9][["act", "y", "subject", "x", "trial"]]
+    crf = KernelCRF(config={"terms": [{"kernel": "linear"}, {"type": "edge"}]})
+    assert crf.tune(data, effort=tiny, X_dev=dev, **TRIALS).tuning_.chosen.found["units"] == 3
+    assert crf.feature_names_in_ == ["x", "y"]
+
+
+def test_a_configuration_for_files_fits_a_frame(rng):
+    """Its columns, and those that it ignores, may be columns of a table that are no inputs of the frame."""
+    frame = levels_by_subject(rng, trials=6)
+    named = {"columns": ["trial", "subject", "x", "y", "act"], "sequence": "trial", "ignore": ["subject"]}
+    config = named | {"features": [BY_LEVEL], "terms": [{"kernel": "linear"}, {"type": "edge"}]}
+    config |= {"training": {"sigma2": 1.0}, "separator": "\t", "header": False}
+    crf = KernelCRF(config=config).fit(frame, label="act", groups="subject")
+    alone = {name: config[name] for name in ("features", "terms", "training")}
+    same = KernelCRF(config=alone).fit(frame, **TRIALS)
+    assert crf.predict_proba(frame).equals(same.predict_proba(frame))
+    again = KernelCRF(config=config).fit(frame, label="act")  # the subject is ignored, and may be there
+    assert again.predict(frame.drop(columns="subject")).equals(again.predict(frame))
+    with pytest.raises(ConfigError, match="'ignore' names no column: there is no 'subjekt'"):
+        KernelCRF(config=config | {"ignore": ["subjekt"]}).fit(frame, label="act")
+
+
+def test_labels_that_are_not_known_are_not_searched_for(tiny):
+    frame = levels_by_subject(np.random.default_rng(0), trials=12)
+    frame.loc[frame.index % 3 == 0, "act"] = None
+    config = {"terms": [{"kernel": "linear"}, {"type": "edge"}], "training": {"sigma2": 1.0}}
+    crf = KernelCRF(unobserved="?", rules={"require": ["r"]}, config=config).tune(frame, effort=tiny, **TRIALS)
+    assert set(crf.tuning_.yardstick.labels) == {"r", "w"} and crf.config["unobserved"] == "?"
+    assert crf.config["rules"] == {"require": ["r"]}
 
 
 def test_sparse_weights_are_tried_where_there_are_no_pivots(tmp_path, sample_data):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
 from test_training import fit, toy_corpus
 
 from kcrf_core.config import parse_config
+from kcrf_core.corpora import Moments
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.model import load_dataset, save_dataset
@@ -28,15 +29,35 @@ def test_a_weight_of_two_is_the_sequence_twice(rng):
     weights[:3] = (1, 2, 3)  # the same words and labels are there in both
     times = np.repeat(np.arange(corpus.sequences), np.maximum(weights, 1))
     twice = replace(corpus.subset(times), weights=np.repeat(np.minimum(weights, 1.0), np.maximum(weights, 1)))
-    found = [
+    by_line, by_column, repeated = (
         fit(replace(corpus, weights=weights.astype(float)), TIGHT)[1].result.value,
         fit(with_column(corpus, weights), TIGHT, NAMES)[1].result.value,
-    ]
-    # Scaling of real columns does not look at weights: words alone are the same in all.
-    words = {"features": [{"column": "c0"}]}
-    one, other = (fit(each, TIGHT, words)[1].result.value for each in (replace(corpus, weights=weights * 1.0), twice))
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
-    np.testing.assert_allclose(one, other, rtol=1e-6)
+        fit(twice, TIGHT)[1].result.value,
+    )
+    np.testing.assert_allclose(by_line, by_column, rtol=1e-6, atol=0)
+    np.testing.assert_allclose(by_line, repeated, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("scale", ["auto", "sequence"])
+def test_numbers_are_scaled_by_sequences_as_often_as_they_weigh(rng, scale):
+    """A weight of 0 is none of the data, one of 2 the sequence twice, with missing numbers and in parts."""
+    corpus = toy_corpus(rng, 30)
+    numbers = [value if t % 7 else "NA" for t, value in enumerate(corpus.columns[1])]
+    corpus = replace(corpus, columns=(corpus.columns[0], numbers, corpus.columns[2]))
+    weights = rng.integers(0, 4, corpus.sequences)
+    feature = {"column": "c1", "type": "real", "scale": scale}
+    config = parse_config({"features": [feature]})
+    (weighted,) = fit_encoding(config, replace(corpus, weights=weights.astype(float)))[0].features
+    (repeated,) = fit_encoding(config, corpus.subset(np.repeat(np.arange(30), weights)))[0].features
+    np.testing.assert_allclose(weighted.mean, repeated.mean, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(weighted.scale, repeated.scale, rtol=1e-12, atol=0)
+    raw, of_rows = rng.normal(size=(50, 2)), rng.integers(0, 3, 50).astype(float)
+    raw[::9] = np.nan
+    whole, parts = Moments.of(raw, of_rows), Moments.of(raw[:20], of_rows[:20]).plus(Moments.of(raw[20:], of_rows[20:]))
+    repeats = Moments.of(np.repeat(raw, of_rows.astype(int), axis=0))
+    for found in (whole, parts):
+        for one, other in zip(astuple(found), astuple(repeats), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
 def test_a_column_of_weights_is_no_feature_and_is_kept(rng, tmp_path):

@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 import struct
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -146,6 +147,27 @@ def test_a_full_disk_is_named(tmp_path):
     with pytest.raises(OSError) as failed, replacing("/dev/full") as stream:
         stream.write(b"x")  # what fails is closing it
     assert (failed.value.errno, failed.value.filename) == (errno.ENOSPC, "/dev/full")
+
+
+@posix
+def test_a_container_of_any_size_can_be_written_to_a_device():
+    """/dev/null is at 0 after every seek, which is no position of an archive."""
+    arrays = {f"array{number}": np.zeros(1000) for number in range(20)}
+    write_container("/dev/null", "model", {}, arrays)
+
+
+@posix
+def test_a_container_in_a_pipe_is_read_as_from_a_file(tmp_path):
+    pipe = tmp_path / "pipe.npz"
+    os.mkfifo(pipe)
+    arrays = {f"array{number}": np.arange(1000.0) + number for number in range(20)}
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(pipe.read_bytes)
+        write_container(pipe, "model", {}, arrays)
+        data = reading.result()
+    read = read_container(pipe, "model", data=data).arrays
+    assert read.keys() == arrays.keys()
+    assert all(np.array_equal(read[name], array) for name, array in arrays.items())
 
 
 def test_what_fails_elsewhere_is_not_laid_on_the_file(tmp_path):

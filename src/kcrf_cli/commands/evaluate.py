@@ -353,7 +353,7 @@ def _labellings(run: EvaluateArguments, decision: Decision) -> tuple[Labelling, 
             if key not in texts:
                 texts[key] = run.read(data, format_, columns, layout)
             found = from_model(model, with_vectors(texts[key], opened), workers, decision)
-            return _grouped(run, found, texts[key], columns)
+            return _grouped(run, found, texts[key], [*encoding.input_names(texts[key]), encoding.columns[-1]])
 
     found, second = labelled(model, system), None
     if other is not None and compare is not None:

@@ -321,6 +321,8 @@ def _tag_with_lag(
         )
     writer = ColumnWriter(model.labels, run.marginals, run.more_columns)
     for arrival in arriving_lines(run.data, format_.name, model.encoding.columns, model.encoding.layout):
+        for remark in arrival.parsed.corpus.remarks:
+            files.unless(run.quiet)(remark)
         if arrival.ends_before and decoder.waiting:
             stream.write(writer.sequences(decoder.end()))
         writer.add(format_.with_columns(arrival.parsed))
@@ -458,7 +460,7 @@ def _tagged(
                 yield PAUSE
                 continue
             parsed, dataset, last, found = item
-            for remark in parsed.block.remarks if last else ():
+            for remark in parsed.corpus.remarks if last else ():
                 warned.tell(remark)
             if dataset is None:
                 if not steps.own_form:
@@ -489,7 +491,7 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
 
     labels, marginals, free = model.labels, run.marginals, run.free_mark(model)
     decoder = Decoder(model, wishes, tell)
-    rules, source_columns = decoder.rules, model.encoding.columns
+    rules = decoder.rules
     columns = ("marginals", "sequence_probability", "nbest", "novelty", "explain", "review", "sets")
     more = [*run.given(*columns)]
     if more and not format_.takes_columns and not run.json_lines:
@@ -528,7 +530,7 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
             of_text = isinstance(part, CorpusPart)
             first = int(part.corpus.offsets[part.first] if of_text else parsed.corpus.lines.searchsorted(part.lines[0]))
             rows = slice(first, first + int(part.offsets[-1]))
-            allowed = rules.allowed_rows(parsed.corpus, source_columns, rows)
+            allowed = rules.allowed_rows(parsed.corpus, model.encoding, rows)
         return decoder.decode_part(part, parsed.corpus.source, allowed)
 
     own_form = run.json_lines or run.nbest is not None

@@ -120,8 +120,7 @@ class Batch:
         if self._group is not None:
             names = corpus.header or corpus.names or [f"c{c}" for c in range(corpus.width)]
             if self._model is not None:
-                encoding = self._model.encoding
-                names = [one for one, at in zip(encoding.columns, encoding.places(corpus), strict=True) if at >= 0]
+                names = self._model.encoding.input_names(corpus)
             values = corpus.columns[column_place("group", self._group, names)]
             groups = [values[begin] for begin in corpus.offsets[:-1].tolist()]
         content: Any = self._contents(parsed, judged) if judged else None
@@ -130,7 +129,7 @@ class Batch:
             s += len(part.scores)
         self.closed += corpus.sequences - sum(int(part.open.sum()) for part in judged)
         self._sequences += corpus.sequences
-        return *parsed.block.remarks, *(one for part in judged if part.found for one in part.found.remarks)
+        return *parsed.corpus.remarks, *(one for part in judged if part.found for one in part.found.remarks)
 
     def _contents(self, parsed: ParsedBlock, judged: list[Judged]) -> Callable[[int, Judged, int], tuple[str, Any]]:
         """Return a function of a part's first sequence, the part and a place in it: why, and lines or a suggestion."""

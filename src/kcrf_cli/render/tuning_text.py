@@ -28,27 +28,36 @@ def duration(seconds: float) -> str:
 
 
 def leaderboard(tuning: Tuning) -> list[str]:
-    """Return the best candidates, each with its last score, and the default; the chosen one has a star."""
-    yardstick, title = tuning.yardstick, tuning.space.title
+    """Return the best candidates by their last scores, one table for each amount of data, the default in each.
+
+    The chosen one has a star.
+    """
+    yardstick, title, default = tuning.yardstick, tuning.space.title, tuning.space.start
     last: dict[Candidate, Outcome] = {}
     for outcome in tuning.outcomes:  # those of later rounds first
-        last.setdefault(outcome.candidate, outcome)
-    shown = list(dict.fromkeys([tuning.chosen.candidate, tuning.space.start, *last]))[:MOST_LINES]
-    rows = [
-        [
-            title(outcome.candidate),
-            figure(yardstick, outcome.value, outcome.error),
-            f"{outcome.positions:,}",
-            str(outcome.found["folds"]),
-            outcome.found["decode"],
-            duration(tuning.training_time(outcome)),
-            "*" if outcome is tuning.chosen else "",
+        if outcome.rung <= tuning.chosen.rung:
+            last.setdefault(outcome.candidate, outcome)
+    shown = list(dict.fromkeys([tuning.chosen.candidate, default, *last]))[:MOST_LINES]
+    out: list[str] = []
+    for rung in sorted({outcome.rung for outcome in last.values()}, reverse=True):
+        level = [one for one in tuning.outcomes if one.rung == rung and one.candidate in shown]
+        level = [one for one in level if one.candidate == default or last[one.candidate].rung == rung]
+        if out and {one.candidate for one in level} == {default}:
+            continue  # which others have no figure beside
+        header = ["candidate", f"{yardstick.title} ± SE", "decoder", "training", ""]
+        rows = [
+            [
+                title(outcome.candidate),
+                figure(yardstick, outcome.value, outcome.error),
+                outcome.found["decode"],
+                duration(tuning.training_time(outcome)),
+                "*" if outcome is tuning.chosen else "",
+            ]
+            for outcome in level
         ]
-        for outcome in last.values()
-        if outcome.candidate in shown
-    ]
-    header = ["candidate", f"{yardstick.title} ± SE", "positions", "folds", "decoder", "training", ""]
-    return render.table(header, rows).split("\n")
+        about = f"on {level[0].positions:,} positions, {level[0].found['folds']} folds:"
+        out += [*([""] if out else []), about, *render.table(header, rows).split("\n")]
+    return out
 
 
 def comments(tuning: Tuning, version: str) -> list[str]:

@@ -23,8 +23,7 @@ def with_options(raw: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str
         _set_order(out, options["order"])
     known = option_paths()
     paths = {name: known.get(name, name) for name in options if name != "order"}
-    # A section before what stands in it, and the type of a kernel before its parameters.
-    for name in sorted(paths, key=lambda name: (paths[name].count("."), not paths[name].endswith(".type"))):
+    for name in sorted(paths, key=lambda name: _depth(paths[name])):
         path = paths[name]
         value = options[name]
         if name == "ignore":  # columns are added to those of the configuration and of groups
@@ -37,6 +36,14 @@ def with_options(raw: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str
                 raise ConfigError(f"'{path}' {error}", settings=["lexicon"]) from None
         set_path(out, path, value)
     return out
+
+
+def _depth(path: str) -> tuple[int, bool]:
+    """Return a key that sorts a section before what stands in it.
+
+    The type of a kernel and the scale of a feature come before the settings that belong to them.
+    """
+    return path.count("."), not path.endswith((".type", ".scale"))
 
 
 def parse_settings(entries: Sequence[str]) -> dict[str, Any]:
@@ -103,7 +110,7 @@ def set_path(raw: dict[str, Any], path: str, value: Any) -> None:
     """Set a dotted path such as `training.sigma2` or `terms.acoustic.kernel.gamma` in a raw configuration.
 
     Lists are entered by number or by the name of an entry, given or default. Another type of kernel starts
-    from its own defaults.
+    from its own defaults, and another scale of a feature has no `group`.
     """
     keys = path.split(".")
     if keys[0] == "terms" and raw.get("terms") is None:
@@ -128,6 +135,8 @@ def set_path(raw: dict[str, Any], path: str, value: Any) -> None:
         raise ConfigError(f"'{path}' does not name a value of the configuration")
     if keys[-2:] == ["kernel", "type"] and place.get("type") != value:
         place.clear()
+    if keys[0] == "features" and keys[-1] == "scale" and value != "group":
+        place.pop("group", None)
     place[keys[-1]] = value
     getattr(place, "lines", {}).pop(keys[-1], None)  # the line in the file says something else
 

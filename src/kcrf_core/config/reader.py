@@ -340,8 +340,8 @@ def _parse_training(section: _Section, forbid: tuple[str, ...]) -> TrainingConfi
 
 
 def _refuse_twins(section: _Section, key: str, names: list[str]) -> None:
-    for name in names:
-        section.refuse(names.count(name) > 1, key, f"two {key} are called '{name}': give one of them another 'name'")
+    for name, count in Counter(names).items():
+        section.refuse(count > 1, key, f"two {key} are called '{name}': give one of them another 'name'")
 
 
 def entry_name(section: str, entry: Any) -> str | None:

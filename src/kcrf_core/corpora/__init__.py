@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .crfsuite import WEIGHT, escaped
     from .embeddings import NamedVectors, load_word_vectors, open_vectors, with_vectors
     from .formats import Format, arriving_lines, guess_format, named_layout, read_corpus, stream_corpus, stream_parsers
-    from .frames import ColumnNames, Frame, FrameRows, is_frame
+    from .frames import ColumnNames, Frame, FrameRows, is_frame, is_missing, named_row
     from .labelled_texts.documents import OUTSIDE, DocumentBlock, joined, tokens
     from .labelled_texts.xml_files import PART
     from .layout import EMPTY_LABELS, IOB2, MISSING, NAMES, PLAIN, SPAN_LABELS, TOKEN_RULES, Layout, column_place

@@ -30,6 +30,9 @@ LONG_RUN = 10  # rows, mean length of runs of a value that names them
 
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _WEIGHT = re.compile(r"[0-9.eE+-]+")
+_DATE = r"\d{4}-\d\d?-\d\d?|\d{4}/\d\d?/\d\d?|\d\d?[./]\d\d?[./]\d{4}"
+_CLOCK = r"([01]?\d|2[0-4]):[0-5]\d(:[0-6]\d([.,]\d+)?)?( ?[AaPp][Mm])?(Z|[+-]\d\d:?\d\d)?"
+_TIME = re.compile(rf"({_DATE})([T ]{_CLOCK})?|{_CLOCK}", re.ASCII)
 
 Encode = Callable[[list[str]], np.ndarray]  # codes [V] int32 of distinct values
 
@@ -101,13 +104,17 @@ class TrainingColumns(ABC):
         return False
 
     def identifier(self, column: int) -> str | None:
-        """Return a sentence about a column that counts rows or names sequences or subjects, by the first part."""
+        """Return a sentence about a column that counts rows, tells the time, or names sequences or subjects.
+
+        It looks at the first part.
+        """
         part = next(iter(self.parts))
         numbers, offsets = part.numbers(column), part.corpus.offsets
         values = part.coded(column).codes if numbers is None else numbers
         with np.errstate(over="ignore"):
             steps, first = np.diff(values), values[offsets[:-1]]
-        if not np.delete(steps, offsets[1:-1] - 1).any():  # the same throughout each sequence
+        within = np.delete(steps, offsets[1:-1] - 1)  # steps between neighbours in a sequence
+        if not within.any():  # the same throughout each sequence
             if len(first) >= MANY_SEQUENCES and len(values) > len(first) == len(np.unique(first)):
                 return "has a value of its own in each sequence"
         else:
@@ -117,6 +124,12 @@ class TrainingColumns(ABC):
                 grows = all(before < after for before, after in pairwise(words))
             if grows:
                 return "only ever grows, as time stamps and row numbers do"
+            rises = np.count_nonzero(within) if numbers is not None and (within >= 0).all() else 0
+            if rises >= MANY_STEPS and rises > len(first):  # a mark that is set once in a sequence rises once
+                return "only grows within sequences, as time stamps and row numbers do"
+        shown = part.times_shown(column) if numbers is None else None
+        if shown is not None:
+            return f"holds times or dates, as {shown}"
         runs = np.count_nonzero(steps) + 1
         if 1 < runs == len(np.unique(values)) <= len(values) / LONG_RUN:
             return f"has {runs:,} values, each in one run of rows, as names of sequences and subjects do"
@@ -168,6 +181,13 @@ class Columns(TrainingColumns):
 
     def kinds(self, column: int) -> np.ndarray:
         return self.coded(column).distinct_numbers(self.missing)[1]
+
+    def times_shown(self, column: int) -> str | None:
+        """Return the first value of a column of times or dates as text; None if some value is none or all are equal."""
+        values = [value for value in self.coded(column).values if value not in self.missing]
+        if len(values) < 2 or not all(map(_TIME.fullmatch, values)):
+            return None
+        return values[0]
 
     def coded(self, column: int) -> CodedColumn:
         """Return a column by its distinct values."""

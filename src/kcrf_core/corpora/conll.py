@@ -133,13 +133,25 @@ def parse_block(
     place = None if width is None else sequence_place(layout, columns, header, width)
     if place is not None:
         offsets = _divided(rows.cells, place, offsets, block.before)
+    if known is None and layout.sequence is not None and columns and width is not None:
+        if place is not None and layout.sequence not in columns:
+            remarks.append(f"{name}: rows with the same value of '{layout.sequence}' are a sequence")
+        elif place is None and layout.sequence in columns:
+            ends = "so blank lines alone end sequences"
+            remarks.append(f"warning: {name}: there is no column '{layout.sequence}', {ends}")
     corpus = Corpus(name, rows.cells, offsets, rows.lines, header=header, layout=layout, remarks=tuple(remarks))
     return ParsedBlock(block, corpus, separator, rows.ends, layout, header_end, place)
 
 
 def sequence_place(layout: Layout, columns: Sequence[str], header: Sequence[str] | None, width: int) -> int | None:
-    """Return the place of the column that tells sequences apart; None without one, or where data to tag lacks it."""
+    """Return the place of the column that tells sequences apart; None without one, or where data to tag lacks it.
+
+    It is among the `columns` of a model of a file. A model of a data frame has it beside them, and refuses data
+    without it (`Encoding.places`).
+    """
     if layout.sequence is None:
+        return None
+    if columns and layout.sequence not in columns and header is not None and layout.sequence not in header:
         return None
     if layout.sequence in columns and layout.sequence not in (header or ()):
         lacking = len(columns) - 1 > width if header is None else bool(set(header) & set(columns))

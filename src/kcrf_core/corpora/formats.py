@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import ConfigError, DataError, suggestion
 from ..files import is_compressed
-from ..system import PAUSE, Pause, Workers, counted, listed
+from ..system import PAUSE, Pause, Remark, Workers, counted, listed
 from . import FORMATS
 from .corpus import COLUMN_FORMAT, Corpus, CorpusBuilder, packed
 from .labelled_texts.documents import TEXT, DocumentBlock, DocumentReader, document_blocks
@@ -31,6 +31,7 @@ from .lines import (
     put_texts,
 )
 
+MANY_COLUMNS = 20_000  # from which on a minute may pass before there is a word about the data
 SEPARATORS_BY_NAME = {".csv": ",", ".tsv": "\t"}
 
 
@@ -287,7 +288,7 @@ def packed_parts(
     parsers = (parse for parse in stream_parsers(path, format, columns, layout) if parse is not PAUSE)
     # More ahead than there are threads would only take memory.
     parts = map(packed_part, parsers) if workers is None else workers.stream(packed_part, parsers, workers.threads)
-    read = positions = returns = left_out = 0
+    read = positions = returns = left_out = width = 0
     last, seen, notes = "", set[str](), list[str]()
     for corpus, size, values, _ in _labelled_texts(parts):
         for value in values:
@@ -296,6 +297,7 @@ def packed_parts(
             last = value
         notes.extend(corpus.remarks)
         read, positions, left_out = read + size, positions + corpus.positions, left_out + corpus.left_out
+        width = max(width, corpus.width)
         yield corpus
         if progress is not None:
             progress(size)
@@ -304,6 +306,10 @@ def packed_parts(
         if notes and not read:  # its texts are left out
             reason = notes[-1].partition(f"{display_name(path)}: ")[2]
         raise DataError(f"no data: {reason}", display_name(path))
+    if width > MANY_COLUMNS and remarks is not None:
+        many = f"{width:,} columns, each of which is looked at by itself, which takes long"
+        remedy = "is the separator right? Numbers that belong together can be vectors beside the text ('vectors')"
+        remarks.append(Remark(f"warning: {display_name(path)}: {many}; {remedy}", settings=["vectors"]))
     if left_out and remarks is not None:
         without = counted(left_out, "text without labels is left out", "texts without labels are left out")
         remarks.append(f"warning: {display_name(path)}: {without}")

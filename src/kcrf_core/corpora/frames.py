@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import date, time, timedelta
 from typing import Any, Protocol
 
@@ -39,6 +40,21 @@ def is_frame(X: object) -> bool:
     return pandas is not None and isinstance(X, getattr(pandas, "DataFrame", ()))
 
 
+def named_row(row: object) -> object:
+    """Return a row of a DataFrame, which is a Series, as a dictionary by column, and anything else as it is."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(row, pandas.Series) or isinstance(row.index, pandas.RangeIndex):
+        return row
+    return {str(name): value for name, value in row.items()}
+
+
+def is_missing(value: object) -> bool:
+    """Return True for None, NaN, and the NA of pandas."""
+    if isinstance(value, (float, np.floating)):
+        return bool(np.isnan(value))
+    return value is None or value is getattr(sys.modules.get("pandas"), "NA", None)
+
+
 class FrameRows(list[range]):
     """Rows of one frame, or of a list of frames: a range of rows for each sequence."""
 
@@ -47,7 +63,7 @@ class FrameRows(list[range]):
         frames = [X] if self.alone else list(X)
         for number, frame in enumerate(frames):
             names = [str(name) for name in frame.columns]
-            twice = next((name for name in names if names.count(name) > 1), None)
+            twice = next((name for name, count in Counter(names).items() if count > 1), None)
             if twice is not None:
                 raise ValueError(f"X has two columns '{twice}'")
             if set(names) != {str(name) for name in frames[0].columns}:
@@ -135,23 +151,13 @@ class FrameRows(list[range]):
             warnings.warn(message, UserWarning, stacklevel=7)  # in the caller of `fit` or `predict`
         return ends
 
-    def inputs(self, names: Iterable[str], words: Collection[str] | None = None) -> tuple[Sequence[str], ...]:
-        """Return columns as text or numbers.
-
-        `words` are those that a model looks at as text, so that whole numbers are written without a point. If it is
-        None, those are whole numbers beside columns of words.
-        """
-        series = {name: self.column(name) for name in names}
-        numbers = {name: _numbers(name, own) for name, own in series.items()}
-        if words is None:
-            words = () if all(own is not None for own in numbers.values()) else series
+    def inputs(self, names: Iterable[str]) -> tuple[Sequence[str], ...]:
+        """Return columns as text or numbers."""
         out: list[Sequence[str]] = []
-        for name, own in series.items():
-            known = numbers[name]
-            if known is None or (name in words and own.dtype.kind in "iub"):
-                out.append(_text(own))
-            else:
-                out.append(NumberColumn(known))
+        for name in names:
+            series = self.column(name)
+            numbers = _numbers(name, series)
+            out.append(_text(series) if numbers is None else NumberColumn(numbers))
         return tuple(out)
 
     def with_index(self, values: Any, names: Any) -> Any:
@@ -199,7 +205,5 @@ def _text(series: Any) -> Sequence[str]:
     if hasattr(series.dtype, "categories"):
         names = [*map(str, series.dtype.categories.tolist()), ""]  # whole numbers stay so beside missing values
         return CategoryColumn(**vars(CodedColumn.of([names[code] for code in series.cat.codes.tolist()])))
-    if series.dtype.kind == "b":
-        series = series.astype("Int64")
     there = series.notna().tolist()
     return [str(value) if known else "" for value, known in zip(series.tolist(), there, strict=True)]

@@ -20,7 +20,10 @@ QUANTILE = 0.01  # of the training data below and above which `clip` cuts
 
 @dataclass(frozen=True)
 class Moments:
-    """Counts, means and standard deviations of columns of numbers, [r] each, those that are missing left out."""
+    """Counts, means and standard deviations of columns of numbers, [r] each, those that are missing left out.
+
+    Where rows have weights, counts are sums of them, and rows of weight 0 are left out.
+    """
 
     count: np.ndarray
     mean: np.ndarray
@@ -28,8 +31,10 @@ class Moments:
     binary: np.ndarray  # whether all are zeros and ones
 
     @classmethod
-    def of(cls, raw: np.ndarray) -> Moments:
-        """Return the moments of numbers [n, r]."""
+    def of(cls, raw: np.ndarray, weights: np.ndarray | None = None) -> Moments:
+        """Return the moments of numbers [n, r], of rows with these weights [n], or weights of 1."""
+        if weights is not None:
+            return cls._weighted(raw[weights > 0], weights[weights > 0])
         lacking = np.isnan(raw)
         count, binary = len(raw) - lacking.sum(axis=0), ((raw == 0) | (raw == 1) | lacking).all(axis=0)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -40,10 +45,21 @@ class Moments:
             mean[some], deviation[some] = np.nanmean(raw[:, some], axis=0), np.nanstd(raw[:, some], axis=0)
         return cls(count, mean, deviation, binary)
 
+    @classmethod
+    def _weighted(cls, raw: np.ndarray, weights: np.ndarray) -> Moments:
+        lacking = np.isnan(raw)
+        known, binary = np.where(lacking, 0.0, raw), ((raw == 0) | (raw == 1) | lacking).all(axis=0)
+        of_numbers = np.where(lacking, 0.0, weights[:, None])  # [n, r]
+        count = of_numbers.sum(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = (of_numbers * known).sum(axis=0) / np.where(count > 0, count, 1.0)
+            squares = (of_numbers * (known - mean) ** 2).sum(axis=0)
+            return cls(count, mean, np.sqrt(squares / np.where(count > 0, count, 1.0)), binary)
+
     def plus(self, other: Moments) -> Moments:
         """Return the moments of both together."""
         count = self.count + other.count
-        share = other.count / np.maximum(count, 1)
+        share = other.count / np.where(count > 0, count, 1)
         with np.errstate(over="ignore", invalid="ignore"):
             apart = np.where((self.count > 0) & (other.count > 0), other.mean - self.mean, 0.0)
             mean = np.where(self.count > 0, self.mean + share * apart, other.mean)

@@ -20,6 +20,7 @@ from ..system import offsets_of, ranges
 from . import _text
 
 NUMBER, LACKING, WORD = 1, 0, -1  # kinds of values in a search for numbers
+MOST_WHOLE = 2.0**53  # size of whole numbers that are written without a point
 
 
 @lru_cache(maxsize=64)
@@ -201,8 +202,18 @@ class NameCells(LateColumn):
         self.starts, self.lengths = starts, lengths  # [N] int64, [N] int32
 
 
+def number_text(number: float) -> str:
+    """Return a number as text that can be read back exactly; empty for NaN, and without a point for a whole number.
+
+    So a category has one name, whether numbers came as integers or, beside a missing one, as floats.
+    """
+    if number != number:
+        return ""
+    return str(int(number)) if number.is_integer() and abs(number) <= MOST_WHOLE else repr(number)
+
+
 class NumberColumn(Sequence[str]):
-    """A column of numbers that never were text; as text they are written so that they can be read back exactly."""
+    """A column of numbers that never were text."""
 
     def __init__(self, numbers: np.ndarray):
         self.numbers = numbers  # [N] float64, finite or NaN where one is missing
@@ -212,8 +223,11 @@ class NumberColumn(Sequence[str]):
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
-            return list(map(repr, self.numbers[place].tolist()))
-        return repr(float(self.numbers[place]))
+            return list(map(number_text, self.numbers[place].tolist()))
+        return number_text(float(self.numbers[place]))
+
+    def __iter__(self) -> Iterator[str]:
+        return map(number_text, self.numbers.tolist())
 
     def take(self, rows: np.ndarray | slice) -> NumberColumn:
         """Return the values of some positions."""
@@ -344,10 +358,15 @@ class NumberTexts:
     text: np.ndarray  # their bytes end to end, column by column
     lengths: np.ndarray  # [k, n] of values in the text
 
+    @cached_property
+    def _bounds(self) -> np.ndarray:
+        """Bounds of the texts of columns in all text, [k+1]."""
+        return offsets_of(self.lengths.sum(axis=1, dtype=np.int64))
+
     def of(self, column: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the text of a column, its values end to end, and their lengths [n] int32."""
         place = int(np.searchsorted(self.columns, column))
-        begin, end = offsets_of(self.lengths.sum(axis=1, dtype=np.int64))[place : place + 2]
+        begin, end = self._bounds[place : place + 2]
         return self.text[begin:end], self.lengths[place].astype(np.int32)
 
     def coded(self, column: int) -> PackedColumn:

@@ -107,9 +107,13 @@ def shape_features(names: Collection[str], words: Iterable[str], labels: Collect
 
 
 def _of_numbers(default: Defaults) -> dict[str, Raw]:
-    raw, columns = default.raw, default.columns
-    real = [one for one in raw["features"] if one.get("column") in columns and one.get("type") != "categorical"]
-    others = [one for one in raw["features"] if one not in real]
+    raw, columns = default.raw, frozenset(default.columns)
+
+    def is_real(feature: Raw) -> bool:
+        return feature.get("column") in columns and feature.get("type") != "categorical"
+
+    real = [one for one in raw["features"] if is_real(one)]
+    others = [one for one in raw["features"] if not is_real(one)]
     plain = [{key: value for key, value in one.items() if key != "transform"} for one in real]
     codes = [one["name"] for one in others if one.get("column") in columns]
 
@@ -121,9 +125,10 @@ def _of_numbers(default: Defaults) -> dict[str, Raw]:
             out["terms"] = number_terms(() if default.all_numbers else names)
         return out
 
-    over = [{"name": f"window.{kind}", "columns": list(columns), "transform": kind, "width": WIDTH, "window": [0]}
+    every = list(default.columns)
+    over = [{"name": f"window.{kind}", "columns": every, "transform": kind, "width": WIDTH, "window": [0]}
             for kind in ("mean", "std")]  # fmt: skip
-    speed = {"name": "window.speed", "columns": list(columns), "transform": "speed", "window": around(NEAR)}
+    speed = {"name": "window.speed", "columns": every, "transform": "speed", "window": around(NEAR)}
     near = [{**one, "window": around(NEAR)} for one in plain]
     out = {"linear": made(plain, False), "linear with speed": made([*plain, speed], False)}
     if len(real) * (2 * NEAR + 1) <= WIDEST_ROW:
@@ -134,7 +139,7 @@ def _of_numbers(default: Defaults) -> dict[str, Raw]:
 
 def _of_words(default: Defaults, labels: Collection[str]) -> dict[str, Raw]:
     raw, features = default.raw, default.raw["features"]
-    lists = shape_features([own_name(one) or one.get("column", "") for one in features], default.words, labels)
+    lists = shape_features({own_name(one) or one.get("column", "") for one in features}, default.words, labels)
     edge = {"name": "edge", "type": "edge"}
     return {
         name: {**raw, "features": [*features, *added]} | ({"terms": [{"name": "node"}, *terms, edge]} if terms else {})
@@ -148,8 +153,10 @@ def _of_tags(default: Defaults) -> dict[str, Raw]:
     others = [one for one in raw["features"] if "conjunction" not in one]
     edge = {"name": "edge", "type": "edge"}
 
+    of_tags = frozenset(tags)
+
     def wide(reach: int) -> list[Raw]:
-        plain = [one.get("column") in tags and "transform" not in one for one in others]
+        plain = [one.get("column") in of_tags and "transform" not in one for one in others]
         return [{**one, "window": around(reach)} if own else one for one, own in zip(others, plain, strict=True)]
 
     linear = {"name": "node"}

@@ -159,7 +159,12 @@ class Encoding:
 
     @cached_property
     def used(self) -> set[str]:
-        """Names of the columns that features look at."""
+        """Names of the columns that features look at, and of those that name groups to scale numbers by."""
+        return self.inputs_of_features | {one.config.group for one in self.features if one.config.group is not None}
+
+    @cached_property
+    def inputs_of_features(self) -> set[str]:
+        """Names of the columns whose values features are made of."""
         out: set[str] = set()
         for feature in self.features:
             places = [macro.column for macro in template_macros(feature.config.templates)]
@@ -171,18 +176,27 @@ class Encoding:
                 places = [feature.column]
             out.update(self.columns[place] for place in places)
             out.update(feature.config.columns)
-            out.update(filter(None, [feature.config.group]))
         return out
 
     def places(self, corpus: Corpus) -> list[int]:
         """Return the place of each column in a corpus; -1 for columns that it may lack: the label, and unused ones."""
         own, width, used = self.columns, corpus.width, [name for name in self.columns[:-1] if name in self.used]
+        known: Sequence[int] = range(width)  # places in the corpus of the columns that are among these
         if corpus.header is not None:
-            there = [name for name in own[:-1] if name in self.used or name in corpus.header]
-            if corpus.header not in ((*there, own[-1]), tuple(there)):
-                message = f"the first line should be the header of the training data ({_few(own)})"
+            beside = self._sequence_beside
+            known = [place for place, name in enumerate(corpus.header) if name != beside]
+            header = tuple(corpus.header[place] for place in known)
+            there = [name for name in own[:-1] if name in self.used or name in header]
+            labelled = header == (*there, own[-1]) and known[-1] == width - 1  # the label is last
+            if not labelled and header != tuple(there):
+                expected = own if beside is None else (beside, *own)
+                message = f"the first line should be the header of the training data ({_few(expected)})"
                 without = f"with or without the label{'' if len(used) == len(own) - 1 else ' and unused columns'}"
                 raise DataError(f"{message}, {without}, not {_few(corpus.header)}", corpus.source)
+            if beside is not None and beside not in corpus.header:
+                remedy = "write it beside the others, with the same value in all rows of a sequence"
+                message = f"there is no column '{beside}', which tells sequences apart: {remedy}"
+                raise DataError(message, corpus.source)
         elif width in (self.width, self.width - 1):
             there = list(own[:-1])
         elif width in (len(used), len(used) + 1):
@@ -194,8 +208,20 @@ class Encoding:
                 corpus.source,
                 int(corpus.lines[0]) if corpus.positions else None,
             )
-        places = {name: place for place, name in enumerate(there)}
-        return [*(places.get(name, -1) for name in own[:-1]), len(there) if len(there) < width else -1]
+        places = dict(zip(there, known, strict=False))
+        return [*(places.get(name, -1) for name in own[:-1]), known[-1] if len(there) < len(known) else -1]
+
+    @property
+    def _sequence_beside(self) -> str | None:
+        """The column that tells sequences apart, where it is none of these columns, as with a data frame."""
+        return None if self.layout.sequence in self.columns else self.layout.sequence
+
+    def input_names(self, corpus: Corpus) -> list[str]:
+        """Return the names of the columns of a corpus in its order, without the label's."""
+        places = self.places(corpus)
+        if corpus.header is not None:
+            return list(corpus.header if places[-1] < 0 else corpus.header[:-1])
+        return [name for name, place in zip(self.columns[:-1], places[:-1], strict=True) if place >= 0]
 
     @cached_property
     def numeric(self) -> set[int]:
@@ -219,7 +245,7 @@ class Encoding:
         given = {name: array.shape[1] for name, array in corpus.vectors.items() if not name.startswith(SCALED)}
         self.check_vectors(given, corpus.source)
         with_labels, places = self.with_labels(corpus), self.places(corpus)
-        columns = columns if columns is not None and -1 not in places[:-1] else self._columns(corpus)
+        columns = columns if columns is not None and self._in_order(places) else self._columns(corpus)
         corpus = columns.corpus
         labels, half_known, weights = None, None, corpus.weights
         if with_labels:
@@ -255,11 +281,16 @@ class Encoding:
     def _columns(self, corpus: Corpus) -> Columns:
         """Return the columns of a corpus in the order of training; those that it may lack are empty."""
         places = self.places(corpus)
-        if -1 in places[:-1]:
+        if not self._in_order(places):
             lacking = CodedColumn([""], np.zeros(corpus.positions, np.int32))
             kept = places if places[-1] >= 0 else places[:-1]
             corpus = replace(corpus, columns=tuple(lacking if at < 0 else corpus.columns[at] for at in kept))
         return Columns(corpus, self.layout.missing)
+
+    @staticmethod
+    def _in_order(places: Sequence[int]) -> bool:
+        """Return True if columns of input at these places, with or without a label, are all that there are."""
+        return all(place == number for number, place in enumerate(places[:-1]))
 
     @cached_property
     def _scaled_by_group(self) -> list[tuple[RealFeature, GroupScaling]]:
@@ -348,12 +379,13 @@ class Encoding:
     def _columns_of(self, names: tuple[str, ...]) -> Group:
         """Return the columns of the named features; of many features they take long to collect."""
         if names not in self._collected:
-            whole, chosen = self.groups(self.names), Group()
+            whole, codes, real, bag = self.groups(self.names), list[int](), list[int](), False
             for view in self.views(names):
                 group = whole[view.feature.config.name]
-                codes, real = ([block[one] for one in view.columns if block] for block in (group.codes, group.real))
-                chosen |= Group(tuple(codes), tuple(real), group.bag)
-            self._collected[names] = chosen
+                codes += [group.codes[one] for one in view.columns if group.codes]
+                real += [group.real[one] for one in view.columns if group.real]
+                bag = bag or group.bag
+            self._collected[names] = Group(tuple(codes), tuple(real), bag)
         return self._collected[names]
 
     @cached_property
@@ -816,7 +848,7 @@ class _Fitter:
                 known = f"; there are: {listed(list(corpus.vectors))}" if corpus.vectors else ""
                 message = f"needs vectors '{feature.vectors}', which are not given{known}"
                 raise ConfigError(f"feature '{feature.name}' {message}", settings=["vectors"])
-            return fit_real(self._widened(feature, self.config.window or REAL_WINDOW), (), self.columns)
+            return self._real(self._widened(feature, self.config.window or REAL_WINDOW), ())
         if feature.lookup is not None:
             return self._lookup(feature)
         if (feature.type == "attributes") != (corpus.attributes is not None):
@@ -838,14 +870,10 @@ class _Fitter:
             return fit_conjunction(feature, parts, self.columns, min_count)
         where = tuple(self._column(feature, name) for name in feature.columns)
         type_ = feature.type
+        if type_ == AUTO or feature.transform == "rank":
+            self._warn_of_identifier(feature, where[0])
         if type_ == AUTO:
             real = corpus.names is None and self.columns.looks_real(where[0], feature.columns[0])
-            if corpus.names is None and feature.columns == (feature.name,):
-                found = self.columns.identifier(where[0])
-                if found is not None:
-                    remedy = "leave it out ('ignore'), or name it as 'sequence' or 'group'"
-                    about = f"warning: column {feature.name} {found}, and says nothing about new data: {remedy}"
-                    self.columns.warnings.append(Remark(about, settings=["ignore", "sequence", "group"]))
             type_ = "real" if real else "categorical"
         default = REAL_WINDOW if type_ == "real" else CATEGORICAL_WINDOW
         feature = self._widened(replace(feature, type=type_), self.config.window or default)
@@ -853,10 +881,22 @@ class _Fitter:
             if feature.transform == "identity" and self.config.missing_indicator:
                 feature = replace(feature, missing="indicator")
             group = -1 if feature.group is None else self._column(feature, feature.group)
-            return fit_real(feature, where, self.columns, group=group)
+            return self._real(feature, where, group=group)
         if feature.scale != AUTO:
             raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
         return fit_categorical(feature, where[0], self.columns, min_count)
+
+    def _warn_of_identifier(self, feature: FeatureConfig, place: int) -> None:
+        """Warn of a column that is a feature as it is, or by its ranks, and says where in the data a row stands."""
+        (column, *others) = feature.columns
+        as_it_is = feature.name == column or feature.transform == "rank"
+        if others or not as_it_is or self.columns.corpus.names is not None:
+            return
+        found = self.columns.identifier(place)
+        if found is not None:
+            remedy = "leave it out ('ignore'), or name it as 'sequence' or 'group'"
+            about = f"warning: column {column} {found}, and says little about new data: {remedy}"
+            self.columns.warnings.append(Remark(about, settings=["ignore", "sequence", "group"]))
 
     def _lookup(self, feature: FeatureConfig) -> Feature:
         """Fit a feature of values that are looked up in a table."""
@@ -885,7 +925,23 @@ class _Fitter:
             return fit_lookup(feature, column, self.columns, table, feature.min_count or config.min_count)
         feature = self._widened(replace(feature, type="real"), config.window or EMBEDDINGS_WINDOW)
         where = () if column < 0 else (column,)
-        return fit_real(feature, where, self.columns, table)
+        return self._real(feature, where, table)
+
+    def _real(
+        self, feature: FeatureConfig, where: tuple[int, ...], table: WordVectors | None = None, group: int = -1
+    ) -> RealFeature:
+        return fit_real(feature, where, self.columns, table, group, self._weights)
+
+    def _weights(self, part: Columns) -> np.ndarray | None:
+        """Return the weight of each position of a part, that of its sequence; None where all are 1."""
+
+        def work() -> np.ndarray | None:
+            weights, name = part.corpus.weights, self.config.weight
+            if name is not None:
+                weights = column_weights(part, self.places[name], name)
+            return None if weights is None else np.repeat(weights, np.diff(part.corpus.offsets))
+
+        return part.once(("weights of positions",), self, work)
 
     def _widened(self, feature: FeatureConfig, default: tuple[int, ...]) -> FeatureConfig:
         """Return a feature with its window, or the default one, and the offsets that terms use beyond it."""

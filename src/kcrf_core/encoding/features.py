@@ -9,7 +9,7 @@ attributes     the sparse rows of CRFsuite files; `template_feature` makes such 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, repeat
 from typing import TYPE_CHECKING, Any
@@ -518,7 +518,13 @@ def fit_real(
     columns: TrainingColumns,
     table: WordVectors | None = None,
     group: int = -1,  # the column of the names of groups
+    weights: Callable[[Columns], np.ndarray | None] = lambda part: None,
 ) -> RealFeature:
+    """Fit a feature of numbers; `weights` gives those of the positions of a part, None where all are 1.
+
+    Means and spreads are weighted, so that a weight of 2 is that of a sequence that comes twice. Quantiles, of `rank`
+    and `clip`, are not.
+    """
     counts = None
     if config.transform == "frequency":
         values, found = columns.value_counts(where[0])
@@ -526,7 +532,7 @@ def fit_real(
     unscaled = RealFeature(config, where, np.empty(0), np.empty(0), counts, table=table)
     if config.by_group:
         standard = replace(config, transform="identity", scale="standard", missing="mean")
-        every = fit_real(standard, where, columns)
+        every = fit_real(standard, where, columns, weights=weights)
         parts = ((part, part.real_rows(where, config.columns)) for part in columns.parts)
         unscaled = replace(unscaled, by_group=GroupScaling.fit(every.mean, every.scale, group, parts))
     if config.transform in NUMBER_TRANSFORMS and (levels := NUMBER_TRANSFORMS[config.transform].levels) is not None:
@@ -535,7 +541,7 @@ def fit_real(
     moments: Moments | None = None
     for part in columns.parts:
         raw = _raw_real(unscaled, part)
-        own = Moments.of(raw)
+        own = Moments.of(raw, weights(part))
         for r in np.flatnonzero(~(np.isfinite(own.mean) & np.isfinite(own.deviation))):
             line, name = int(part.corpus.lines[np.nanargmax(np.abs(raw[:, r]))]), real_columns(config, raw.shape[1])[r]
             raise DataError(f"a value of '{name}' is too large to be scaled", part.corpus.source, line)

@@ -48,6 +48,8 @@ from ..corpora import (
     corpus_of,
     form_of,
     is_frame,
+    is_missing,
+    named_row,
 )
 from ..device import DeviceChoice
 from ..encoding import Dataset, Encoding, RealFeature, configured, fit_encoding, plain_names, window_of_numbers
@@ -70,7 +72,7 @@ from ..selection import (
 from ..system import AUTO, Workers, counted
 from ..training import HoldOut, WarmStart, fit_calibration, open_engine, train
 from .auditing import LabelAudit
-from .labelled import LabelledInput, as_table, labelled
+from .labelled import LabelledInput, as_table, has_frames, labelled
 from .parameters import (
     PluginNames,
     decision_of,
@@ -384,9 +386,6 @@ class KernelCRF:
         data = self._labelled(X, y, sample_weight, groups, sequence, label)
         X = data.X
         form, corpus = _training_corpus(data)
-        for name, found in _identifiers(data, corpus):
-            remedy = "name it as 'sequence' or 'groups', or drop it"
-            warnings.warn(f"the column '{name}' {found}, and is an input: {remedy}", UserWarning, stacklevel=2)
         names = LabelNames.of(data.y)
         block = None if self.block is None else _whole(self.block, "block")
         together, parts = (
@@ -394,12 +393,19 @@ class KernelCRF:
             for name, given in (("groups", data.groups), ("folds", folds))
         )
         hold_out = HoldOut(together, parts, block)
-        raw, options, source = self._raw_config(form, corpus, data.columns, data.scaled_by)
+        raw, options, source = self._raw_config(form, corpus, data)
         if data.columns is not None and raw.get("features") is None:
             config, _ = configured(raw, options, corpus, source)  # words among the columns: as the command takes them
         else:
             config = parse_config(raw, source)
         encoding, dataset = fit_encoding(config, corpus)
+        for name, found in _identifiers(data, corpus):
+            if name in encoding.used:
+                remedy = "name it as 'sequence' or 'groups', or drop it"
+                warnings.warn(f"the column '{name}' {found}, and is an input: {remedy}", UserWarning, stacklevel=2)
+        if isinstance(X, FrameRows) and X.sequence:
+            # Tables have one such column: of several, one with a value for each combination of theirs.
+            encoding = replace(encoding, layout=replace(encoding.layout, sequence="+".join(X.sequence)))
         del corpus  # its texts are not needed any longer
         dev = None
         if X_dev is not None:
@@ -457,9 +463,12 @@ class KernelCRF:
         `effort` ("small", "normal" or "large") counts work, so that the result is the same every time; `budget` counts
         seconds in its place. `groups` has a value for each sequence: those with the same one are held out together.
         `shape`, such as (16, 8), is that of rows which are images. `X_dev` and `y_dev` are what candidates are judged
-        by, where given. Data frames are given as to `fit`. The configuration becomes the parameter `config`; `tuning_`
-        has all that was tried. Of the
-        other parameters `metric`, `decode`, `scheme`, `solver`, `tolerance`, `random_state` and `n_jobs` are kept to.
+        by, where given. Data frames are given as to `fit`.
+
+        A `config` with features is the first candidate besides the default, and is varied; one without is kept to. The
+        configuration that is found becomes the parameter `config`; `tuning_` has all that was tried. Of the other
+        parameters `metric`, `decode`, `scheme`, `solver`, `tolerance`, `random_state`, `n_jobs` and those about labels
+        and rules are kept to, where `config` does not set them.
 
         >>> from kcrf_core import KernelCRF
         >>> X = [[[0.0], [1.0]], [[1.0], [0.0]], [[1.0], [1.0]], [[0.0], [0.0]]] * 10
@@ -474,35 +483,40 @@ class KernelCRF:
         form, corpus = _training_corpus(data)
         dev = None
         if X_dev is not None:
-            dev = _training_corpus(self._labelled(X_dev, y_dev, None, None, sequence, label))[1]
+            dev = _training_corpus(self._labelled(X_dev, y_dev, None, None, sequence, label), data.columns)[1]
         hold_out = HoldOut(None if data.groups is None else _numbers(data.groups, "groups", data.X))
+        columns, _, mixed = _kinds_of_columns(form, corpus, data)
         with self._computing() as (observer, workers):
             found = search(
                 corpus,
-                search_config(self.get_params(), data.columns or (corpus.width - 1 if form == COLUMNS else None)),
-                "KernelCRF",
+                search_config(self.get_params(), columns, corpus.positions, mixed, data.taken),
+                "KernelCRF" if self.config is None else "config",
                 shape=shape,
                 metric=None if self.metric == AUTO else self.metric,
                 effort=effort,
                 budget=budget,
                 hold_out=hold_out,
+                left_out=data.scaled_by,  # the names of groups are no features
                 dev=dev,
                 workers=workers,
                 listener=TuningLog(observer),
             )
         self.config, self.tuning_ = found.raw, found
-        columns: dict[str, Any] = {"sequence": sequence, "label": label}
-        return self.fit(X, y, sample_weight, groups=groups, X_dev=X_dev, y_dev=y_dev, **columns)
+        named: dict[str, Any] = {"sequence": sequence, "label": label}
+        return self.fit(X, y, sample_weight, groups=groups, X_dev=X_dev, y_dev=y_dev, **named)
 
     def _labelled(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, sequence: ColumnNames | None, label: str | None
     ) -> LabelledInput:
         """Return input with its labels, from columns that arguments name, else the parameters; load plug-ins first."""
         load_plugins(self.plugin)
+        config: Mapping[str, Any] = self.config if isinstance(self.config, Mapping) else {}
         groups = self.groups if groups is None else groups
         sequence = self.sequence if sequence is None else sequence
+        if sequence is None and has_frames(X):
+            sequence = config.get("sequence")
         label = self.label if label is None else label
-        features: Any = self.config.get("features") or () if isinstance(self.config, Mapping) else ()
+        features: Any = config.get("features") or ()
         grouped = [one["group"] for one in features if isinstance(one, Mapping) and one.get("group") is not None]
         by_groups = self.config is None and self.scale == "group"
         return labelled(X, y, sample_weight, groups, sequence, label, self.unobserved, None if by_groups else grouped)
@@ -526,21 +540,13 @@ class KernelCRF:
             if own is not None:
                 LOGGER.removeHandler(own)
 
-    def _raw_config(
-        self, form: str, corpus: Corpus, names: Sequence[str] | None = None, scaled_by: Sequence[str] = ()
-    ) -> tuple[dict[str, Any], dict[str, Any], str]:
-        """Return the configuration for training data, with columns of these names, options, and its name.
-
-        Those of `scaled_by` name groups that numbers are scaled by.
-        """
-        params = self.get_params() | {"group": scaled_by[0] if scaled_by else None}
-        columns: int | Sequence[str] | None = names or (corpus.width - 1 if form == COLUMNS else None)
-        inputs = [column for at, column in enumerate(corpus.columns[:-1]) if not names or names[at] not in scaled_by]
-        numbers = [column.numbers for column in inputs if isinstance(column, NumberColumn)]
-        mixed = columns is not None and len(numbers) < len(inputs)
+    def _raw_config(self, form: str, corpus: Corpus, data: LabelledInput) -> tuple[dict[str, Any], dict[str, Any], str]:
+        """Return the configuration for training data, options to lay over it, and its name."""
+        params = self.get_params() | {"group": data.scaled_by[0] if data.scaled_by else None}
+        columns, numbers, mixed = _kinds_of_columns(form, corpus, data)
         if form == COLUMNS and params["window"] is None and numbers and not mixed:
             params["window"] = window_of_numbers(np.stack(numbers, axis=1), corpus)
-        return raw_config(params, columns, list(corpus.vectors), corpus.positions, mixed)
+        return raw_config(params, columns, list(corpus.vectors), corpus.positions, mixed, data.taken)
 
     def _decision(self) -> Decision:
         return decision_of(self.cost, self.decode, self.span_bonus)
@@ -597,7 +603,7 @@ class KernelCRF:
         >>> next(labels), next(readings)  # the first label needed two readings
         ('a', [0.9])
         >>> [[label, round(known["a"], 1)] for label, known in crf.predict_online([[0.0], [1.0]], marginals=True)]
-        [['a', 0.9], ['b', 0.1]]
+        [['a', 0.7], ['b', 0.3]]
         """
         decoder, values = self._lagging(lag if lag is not None else self.lag or 0, marginals), self._label_values()
 
@@ -755,7 +761,7 @@ class KernelCRF:
             found = audit_by_model(self.model_, corpus, threads_of(self.n_jobs))
         else:
             form, corpus = _training_corpus(data)
-            raw, options, source = self._raw_config(form, corpus, data.columns, data.scaled_by)
+            raw, options, source = self._raw_config(form, corpus, data)
             if "features" not in raw and form == COLUMNS and data.columns is None:
                 raw["plain"] = True  # as `fit` takes columns without a configuration
             division = _division(folds, X, seed_of(self.random_state))
@@ -1022,19 +1028,36 @@ def _names(kind: type) -> tuple[str, ...]:
     return tuple(inspect.signature(kind).parameters)
 
 
-def _training_corpus(data: LabelledInput) -> tuple[str, Corpus]:
-    """Return the form of labelled sequences, COLUMNS or ITEMS, and their corpus."""
+def _training_corpus(data: LabelledInput, columns: Sequence[str] | None = None) -> tuple[str, Corpus]:
+    """Return the form of labelled sequences, COLUMNS or ITEMS, and their corpus.
+
+    `columns` are those of a data frame to take in the place of its inputs, the label's last.
+    """
     X = data.X
     y = check_labels(data.y, X)
     weights = None if data.sample_weight is None else check_weights(data.sample_weight, X)
     form = form_of(X)
     if isinstance(X, FrameRows):
-        names = tuple(data.columns or ())
+        names = tuple(columns or data.columns or ())
         return form, replace(corpus_of(X, form, y, weights, columns=X.inputs(names[:-1])), header=names)
     corpus = corpus_of(X, form, y, weights)
     if not all(isinstance(column, NumberColumn) for column in corpus.columns[:-1]):
         raise TypeError("X: the argument must be arrays of numbers, or dictionaries of strings and numbers")
     return form, corpus
+
+
+def _kinds_of_columns(
+    form: str, corpus: Corpus, data: LabelledInput
+) -> tuple[int | Sequence[str] | None, list[np.ndarray], bool]:
+    """Return the number of columns or their names, None for attributes, those of numbers, and True if some have words.
+
+    Columns with names of groups that numbers are scaled by are no words.
+    """
+    names = data.columns
+    columns: int | Sequence[str] | None = names or (corpus.width - 1 if form == COLUMNS else None)
+    inputs = [column for at, column in enumerate(corpus.columns[:-1]) if not names or names[at] not in data.scaled_by]
+    numbers = [column.numbers for column in inputs if isinstance(column, NumberColumn)]
+    return columns, numbers, columns is not None and len(numbers) < len(inputs)
 
 
 def _identifiers(data: LabelledInput, corpus: Corpus) -> Iterator[tuple[str, str]]:
@@ -1052,12 +1075,8 @@ def _corpus_for(encoding: Encoding, X: list[Any], y: list[list[Any]] | None = No
     if isinstance(X, FrameRows):
         if form == ITEMS:
             raise ValueError("the model was trained on dictionaries or names, and X is a data frame")
-        real = {name for one in encoding.features if isinstance(one, RealFeature) for name in one.config.columns}
-        other = {name for one in encoding.features if not isinstance(one, RealFeature) for name in one.config.columns}
-        other |= {one.config.group for one in encoding.features if one.config.group is not None}
-        used = real | other
         unused: list[str] = [""] * len(X.frame)  # columns that no feature looks at may be missing
-        columns = [X.inputs([name], other)[0] if name in used else unused for name in encoding.columns[:-1]]
+        columns = [X.inputs([name])[0] if name in encoding.used else unused for name in encoding.columns[:-1]]
         return corpus_of(X, form, y, width=width, columns=tuple(columns))
     present = [sequence for sequence in X if len(sequence)]
     numeric = all(isinstance(feature, RealFeature) for feature in encoding.features)
@@ -1074,6 +1093,10 @@ def _position_corpus(encoding: Encoding, position: Any, number: int) -> Corpus:
     if is_frame(position):
         return _corpus_for(encoding, FrameRows(position))
     form, width = _form_and_width(encoding)
+    position = named_row(position)
+    if isinstance(position, tuple) and len(position) == 2 and isinstance(named_row(position[1]), Mapping):
+        remedy = "give the DataFrame itself, or the second of each pair"
+        raise ValueError(f"position {number:,} is a pair of a label and a row, as iterrows() yields them: {remedy}")
     if form == COLUMNS and isinstance(position, Mapping):
         lacking = [name for name in encoding.columns[:-1] if name not in position]
         if lacking:
@@ -1081,8 +1104,8 @@ def _position_corpus(encoding: Encoding, position: Any, number: int) -> Corpus:
         # Numbers beside words are read as text, where an empty one is missing.
         values = (position[name] for name in encoding.columns[:-1])
         values = (int(value) if isinstance(value, (bool, np.bool_)) else value for value in values)
-        position = ["" if value is None or value != value else value for value in values]
-    elif form == COLUMNS and np.ndim(position) != 1:
+        position = ["" if is_missing(value) else value for value in values]
+    elif form == COLUMNS and not _is_row(position):
         shown = f"a row of {counted(width or 0, 'value')}, or a dictionary of values by names of columns"
         raise ValueError(f"position {number:,}: {shown} is needed, not {position!r}")
     try:
@@ -1090,6 +1113,14 @@ def _position_corpus(encoding: Encoding, position: Any, number: int) -> Corpus:
     except (TypeError, ValueError) as error:
         message = str(error).removeprefix("position 0 of all: ").removesuffix(": X[0]")
         raise type(error)(f"position {number:,}: {message}") from None
+
+
+def _is_row(position: Any) -> bool:
+    """Return True for a row of values, each of which is one."""
+    try:
+        return np.ndim(position) == 1
+    except ValueError:  # lists of different lengths inside
+        return False
 
 
 def _whole(number: Any, name: str, least: int = 1) -> int:

@@ -19,12 +19,18 @@ class LabelledInput:
     sample_weight: Any = None
     columns: list[str] | None = None  # names of columns of data frames, that of the labels last
     scaled_by: Sequence[str] = ()  # those among them that name groups to scale numbers by
+    taken: frozenset[str] = frozenset()  # columns of data frames for sequences, groups and the like, no inputs
+
+
+def has_frames(X: Any) -> bool:
+    """Return True for a data frame, or a list of them."""
+    several = isinstance(X, (list, tuple)) and len(X) > 0 and all(map(is_frame, X))
+    return several or is_frame(X)
 
 
 def as_table(X: Any, sequence: ColumnNames | None) -> Any:
     """Return data frames as a `FrameRows`, and anything else as it is."""
-    several = isinstance(X, (list, tuple)) and len(X) > 0 and all(map(is_frame, X))
-    return FrameRows(X, sequence) if several or is_frame(X) else X
+    return FrameRows(X, sequence) if has_frames(X) else X
 
 
 def labelled(
@@ -74,7 +80,8 @@ def labelled(
     taken += [name for name in (label, groups, sample_weight) if isinstance(name, str)]
     groups, sample_weight = table.of_sequences(groups, "groups"), table.of_sequences(sample_weight, "sample_weight")
     inputs = [name for name in table.names if name not in taken or (name in scaled_by and name != label)]
+    no_inputs = frozenset(taken).difference(inputs)
     if not inputs:
         raise ValueError("X has no column but those of sequences, labels, groups and weights")
     columns = [*inputs, "label" if label is None else str(label)]
-    return LabelledInput(table, y, groups, sample_weight, columns, scaled_by)
+    return LabelledInput(table, y, groups, sample_weight, columns, scaled_by, no_inputs)

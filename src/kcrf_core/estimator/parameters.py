@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from inspect import cleandoc
 from textwrap import wrap
@@ -79,34 +79,23 @@ def raw_config(
     vectors: Sequence[str] = (),
     positions: int = 0,
     mixed: bool = False,
+    taken: Collection[str] = (),
 ) -> tuple[dict[str, Any], dict[str, Any], str]:
     """Return the configuration for data with this many columns, or names of columns, and vectors by name.
 
-    Columns are None for attributes, and `mixed` if there are words among them. It is that of a file, with options to
-    lay over it once there are default features, and its name in messages.
+    Columns are None for attributes, and `mixed` if there are words among them; those of a data frame that are `taken`
+    are no inputs. It is that of a file, with options to lay over it once there are default features, and its name in
+    messages.
     """
-    looked_up = _lookup_settings(params, columns, mixed)
-    unobserved: dict[str, Any] = {name: True for name in ("label_sets", "soft_labels") if params[name]}
-    if params["unobserved"] is not None:
-        unobserved["unobserved"] = str(_plain(params["unobserved"]))
-    rules = {} if params["rules"] is None else {"rules": dict(params["rules"])}
-    params = {name: _plain(value) for name, value in params.items()}
-    if params["algorithm"] not in (None, "lbfgs"):
-        raise ConfigError(
-            f"algorithm={params['algorithm']!r}: only 'lbfgs' is supported; 'solver' chooses a way to its optimum"
-        )
-    if params["all_possible_transitions"] in OFF:
-        message = "all_possible_transitions=False has no effect: all of them have weights"
-        warnings.warn(message, UserWarning, stacklevel=4)  # in the caller of `fit`
     if params["config"] is not None:
-        if not isinstance(params["config"], Mapping):
-            raise ConfigError(
-                f"config={params['config']!r}: a dictionary in the layout of a configuration file is needed"
-            )
-        raw = {**column_titles(columns), **unobserved, **params["config"], **looked_up, **rules}
+        _check_old_names(params)
+        raw = _given_config(params, columns, mixed, taken)
         if columns is not None and not mixed and kernel_is_open(raw, {}, positions):
             raw["terms"] = number_terms()
         return raw, {}, "config"
+    looked_up, of_labels = _lookup_settings(params, columns, mixed), _label_settings(params)
+    params = {name: _plain(value) for name, value in params.items()}
+    _check_old_names(params)
     options = {name: params[name] for name in _names("chain", "training") if params[name] is not None}
     kernel = params["kernel"]
     if kernel is None:
@@ -138,7 +127,7 @@ def raw_config(
     if params["all_possible_states"] in OFF:
         options["observed_features"] = True
     options["seed"] = seed_of(params["random_state"])
-    raw = {"min_count": 1 if params["min_count"] is None else params["min_count"], **unobserved, **rules}
+    raw = {"min_count": 1 if params["min_count"] is None else params["min_count"], **of_labels}
     shape = {key: params[key] for key in ("scale", "window") if params[key] is not None}
     if mixed:
         if params["scale"] not in (None, AUTO):
@@ -165,6 +154,50 @@ def raw_config(
         raw["features"].append({**feature, **own})
     raw = with_options({**raw, **looked_up, "suggested": True}, options)
     return with_terms(raw, 0, (), "KernelCRF"), {}, "KernelCRF"
+
+
+def _check_old_names(params: Mapping[str, Any]) -> None:
+    """Refuse, or warn of, values of parameters of sklearn-crfsuite that have no counterpart."""
+    if params["algorithm"] not in (None, "lbfgs"):
+        raise ConfigError(
+            f"algorithm={params['algorithm']!r}: only 'lbfgs' is supported; 'solver' chooses a way to its optimum"
+        )
+    if params["all_possible_transitions"] in OFF:
+        message = "all_possible_transitions=False has no effect: all of them have weights"
+        warnings.warn(message, UserWarning, stacklevel=5)  # in the caller of `fit`
+
+
+def _label_settings(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of labels that are not known, and of rules that labels obey."""
+    found: dict[str, Any] = {name: True for name in ("label_sets", "soft_labels") if params[name]}
+    if params["unobserved"] is not None:
+        found["unobserved"] = str(_plain(params["unobserved"]))
+    if params["rules"] is not None:
+        found["rules"] = dict(params["rules"])
+    return found
+
+
+def _given_config(
+    params: Mapping[str, Any], columns: int | Sequence[str] | None, mixed: bool, taken: Collection[str]
+) -> dict[str, Any]:
+    """Return the parameter `config`, or no settings without it, for data with these columns.
+
+    A data frame names its columns by itself, and those that are `taken` for sequences, groups and the like are no
+    inputs that the configuration could leave out.
+    """
+    config = {} if params["config"] is None else params["config"]
+    if not isinstance(config, Mapping):
+        raise ConfigError(f"config={config!r}: a dictionary in the layout of a configuration file is needed")
+    titles, of_labels = column_titles(columns), _label_settings(params)
+    of_frame = {} if isinstance(columns, int) else titles
+    raw = {**titles, **of_labels, **config, **of_frame, **_lookup_settings(params, columns, mixed)}
+    if "rules" in of_labels:
+        raw["rules"] = of_labels["rules"]
+    if isinstance(raw.get("sequence"), str) and raw["sequence"] in taken:
+        del raw["sequence"]
+    ignored = raw.pop("ignore", None) or ()
+    left_out = [name for name in ([ignored] if isinstance(ignored, str) else ignored) if name not in taken]
+    return {**raw, "ignore": left_out} if left_out else raw
 
 
 def _lookup_settings(params: Mapping[str, Any], columns: int | Sequence[str] | None, mixed: bool) -> dict[str, Any]:
@@ -197,17 +230,26 @@ def column_titles(columns: int | Sequence[str] | None) -> dict[str, Any]:
     return {} if columns is None else {"columns": list(columns), "separator": ",", "header": True}
 
 
-def search_config(params: Mapping[str, Any], columns: int | Sequence[str] | None) -> dict[str, Any]:
-    """Return the settings that a search for a configuration keeps: seed, solver, tolerance and the scheme of labels."""
+def search_config(
+    params: Mapping[str, Any],
+    columns: int | Sequence[str] | None,
+    positions: int = 0,
+    mixed: bool = False,
+    taken: Collection[str] = (),
+) -> dict[str, Any]:
+    """Return the configuration that a search begins with, for data as `raw_config` takes it.
+
+    Where `config` has no value for them, it keeps seed, solver, tolerance, the scheme of labels and the decoder.
+    """
+    raw = _given_config(params, columns, mixed or not isinstance(columns, int), taken)
+    numbers = columns is not None and not mixed
+    if raw.get("features") is not None and numbers and kernel_is_open(raw, {}, positions):
+        raw["terms"] = number_terms()  # as `fit` has them
     kept = ("solver", "tolerance", "scheme", "decode", "span_bonus", "near_copies")
     named = {name: _plain(params[name]) for name in kept}
     training = {name: value for name, value in named.items() if value not in (None, AUTO)}
     training["seed"] = seed_of(params["random_state"])
-    return {
-        **column_titles(columns),
-        **_lookup_settings(params, columns, not isinstance(columns, int)),
-        "training": training,
-    }
+    return {**raw, "training": {**training, **(raw.get("training") or {})}}
 
 
 def _names(*sections: str) -> list[str]:

@@ -26,7 +26,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise FileNotFoundError(errno.ENOENT, "an empty name is no file", path)
     if os.path.exists(path) and not os.path.isfile(path):
         # A device or a pipe, such as /dev/null, cannot be replaced.
-        with io.BufferedWriter(_Device(path, os.open(path, os.O_WRONLY | BINARY))) as stream:
+        with io.BufferedWriter(NamedDevice(path, os.open(path, os.O_WRONLY | BINARY))) as stream:
             yield stream
         return
     target = os.path.realpath(path)  # a link keeps pointing where it pointed
@@ -84,17 +84,20 @@ class NamedFile(io.FileIO):
             super().close()
 
 
-class _Device(NamedFile):
-    """A device or a pipe. It has no places: those that the system gives for /dev/null are all 0."""
+class NamedDevice(NamedFile):
+    """An open device or pipe to write to, which has no positions.
+
+    /dev/null takes every seek and says that it is at 0, from which `zipfile` computes negative sizes.
+    """
 
     def seekable(self) -> bool:
         return False
 
-    def tell(self) -> int:
-        raise io.UnsupportedOperation("a device has no places")
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        raise io.UnsupportedOperation("seek")
 
-    def seek(self, offset: int, whence: int = 0) -> int:
-        raise io.UnsupportedOperation("a device has no places")
+    def tell(self) -> int:
+        raise io.UnsupportedOperation("tell")
 
 
 def _make_alike(number: int, target: str, before: os.stat_result) -> None:

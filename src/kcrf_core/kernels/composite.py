@@ -42,15 +42,16 @@ class Part:
         from .inputs import Group
 
         names = matching_features(config.features, list(fitting.groups), f"{fitting.term}', kernel '{config.type}")
-        group = Group()
+        codes, real, bag = list[int](), list[int](), False
         within: dict[str, Group] = {}
         for name in names:
             at = fitting.groups[name]
-            codes, real = len(group.codes), len(group.real)
-            within[name] = Group(
-                tuple(range(codes, codes + len(at.codes))), tuple(range(real, real + len(at.real))), at.bag
-            )
-            group |= at
+            last_code, last_real = len(codes) + len(at.codes), len(real) + len(at.real)
+            within[name] = Group(tuple(range(len(codes), last_code)), tuple(range(len(real), last_real)), at.bag)
+            codes += at.codes
+            real += at.real
+            bag = bag or at.bag
+        group = Group(tuple(codes), tuple(real), bag)
         return cls(group, replace(fitting, groups=within).kernel(config, inputs.columns(group)))
 
     def diagonal(self, inputs: Inputs) -> np.ndarray:

@@ -31,9 +31,6 @@ class Group:
     real: tuple[int, ...] = ()
     bag: bool = False
 
-    def __or__(self, other: Group) -> Group:
-        return Group(self.codes + other.codes, self.real + other.real, self.bag or other.bag)
-
 
 @dataclass(frozen=True)
 class Inputs:

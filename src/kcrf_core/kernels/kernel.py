@@ -11,6 +11,7 @@ NumPy is imported where values are computed, so that configurations can be read 
 from __future__ import annotations
 
 import dataclasses
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -32,6 +33,7 @@ else:
     np = deferred("numpy")
 
 DEEPEST_KERNEL = 4  # sums of products of ...
+GLOB = re.compile(r"[*?\[]")
 
 # Eight roundings, each of half a unit in the last place.
 VALUE_ERROR = 8 * 2.0**-53
@@ -266,11 +268,14 @@ def fit_kernel(
 
 def matching_features(patterns: tuple[str, ...], names: list[str], term: str) -> list[str]:
     """Return the names that match a term's globs, in the order of `names`. A glob that matches nothing is an error."""
-    matching: set[str] = set()
+    matching, known = set[str](), set(names)
     for pattern in patterns:
-        # Names such as word[-1]/pos and speed [m/s] look like globs, and as globs match others.
-        meant = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
-        matching.update(meant)
+        # Names such as word[-1]/pos and speed [m/s] look like globs, and as globs match others. A term may list as many
+        # names as there are.
+        meant = {pattern} & known
+        if not meant and GLOB.search(pattern):
+            meant = {name for name in names if fnmatchcase(name, pattern)}
+        matching |= meant
         if not meant:
             raise ConfigError(
                 f"term '{term}': no feature is called '{pattern}'{suggestion(pattern, names)}; "

@@ -31,7 +31,7 @@ def add_guarantees(
     def decoded(wishes: Wishes) -> Iterator[Decoded]:
         decoder = Decoder(model, wishes)  # that of `tag`
         rules, rows = decoder.rules, slice(0, corpus.positions)
-        listed = None if rules is None else rules.allowed_rows(corpus, model.encoding.columns, rows)
+        listed = None if rules is None else rules.allowed_rows(corpus, model.encoding, rows)
         return decoder.decode(dataset, corpus.source, workers, listed)
 
     gold, offsets = dataset.known_labels, dataset.offsets

@@ -42,7 +42,10 @@ def importances(
     seed: int = 0,
     done: Callable[[], None] | None = None,
 ) -> list[Importance]:
-    """Return the importance of all columns that features look at, the largest first."""
+    """Return the importance of all columns that features look at, the largest first.
+
+    A column that only names groups to scale numbers by is none: shuffling it would spoil the scaling.
+    """
     encoding = model.encoding
     if corpus.attributes is not None:
         raise DataError("attributes are no columns: importance needs files of columns", corpus.source)
@@ -55,7 +58,8 @@ def importances(
     counts, total = np.bincount(sequence, known, minlength=len(lengths)), known.sum()
     places = dict(zip(encoding.columns[:-1], encoding.places(corpus), strict=False))
     found = []
-    for number, name in enumerate([*(name for name in places if name in encoding.used), *encoding.vectors]):
+    columns = [name for name in places if name in encoding.inputs_of_features]
+    for number, name in enumerate([*columns, *encoding.vectors]):
         losses, accuracies = [], []
         for repetition in range(repetitions):
             order = np.random.default_rng([seed, number, repetition]).permutation(corpus.positions)

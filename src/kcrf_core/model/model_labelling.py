@@ -50,9 +50,11 @@ def from_model(model: Model, corpus: Corpus, workers: Workers, decision: Decisio
     spans = sequence_chunks(corpus.offsets, ENCODED_AT_ONCE)
     place = readable_place(corpus.columns[:-1])
     words = None if place is None else CodedColumn.of(corpus.columns[place])
-    seen = None if place is None or words is None else _seen_words(model.encoding, place, words)
+    seen = None
+    if place is not None and words is not None and corpus.attributes is None:
+        column = model.encoding.input_names(corpus)[place]
+        seen = _seen_words(model.encoding, column, words)
     found = Labelling(corpus.source, gold, (), corpus.offsets, corpus.lines, words, seen)
-    columns = model.encoding.columns
     return _labelled(
         model,
         found,
@@ -60,7 +62,7 @@ def from_model(model: Model, corpus: Corpus, workers: Workers, decision: Decisio
         spans,
         workers,
         decision,
-        lambda rules, rows: rules.allowed_rows(corpus, columns, rows),
+        lambda rules, rows: rules.allowed_rows(corpus, model.encoding, rows),
     )
 
 
@@ -72,13 +74,13 @@ def _without_label(encoding: Encoding, corpus: Corpus) -> str:
     return f"no gold labels to compare with: {taken}, and the label '{encoding.columns[-1]}' is missing"
 
 
-def _seen_words(encoding: Encoding, column: int, words: CodedColumn) -> SeenWords | None:
+def _seen_words(encoding: Encoding, column: str, words: CodedColumn) -> SeenWords | None:
     """Return the words that are in the vocabulary of a column; None where no feature has it as it is."""
     found = [
         one
         for feature in encoding.features
         for one in (feature.parts if isinstance(feature, ConjunctionFeature) else (feature,))
-        if type(one) is CategoricalFeature and one.column == column
+        if type(one) is CategoricalFeature and one.column >= 0 and encoding.columns[one.column] == column
         if one.config.transform in WHOLE_WORDS
     ]
     if not found:

@@ -18,6 +18,7 @@ import numpy as np
 from ..chains import EXACT, IMPOSSIBLE, LIMITED, Edges, Labellings, RunRules, best_labellings, chain
 from ..config import UNSEEN, RulesConfig
 from ..corpora import Corpus
+from ..encoding import Encoding
 from ..errors import ConfigError, DataError, suggestion
 from ..scoring import SpanFinder, Transitions, detect_scheme
 from ..system import listed
@@ -128,18 +129,17 @@ class LabelRules:
                     raise DataError(message + more, source, int(lines[t]), settings=["allowed_separator"]) from None
         return np.array([known[cell] for cell in cells], dtype=bool).reshape(len(cells), len(self.names.labels))
 
-    def allowed_rows(self, corpus: Corpus, columns: Sequence[str], rows: slice) -> np.ndarray | None:
+    def allowed_rows(self, corpus: Corpus, encoding: Encoding, rows: slice) -> np.ndarray | None:
         """Return the labels that the column `allowed` lists at some positions, [n, Y] bool; None without it."""
         name = self.config.allowed
         if name is None:
             return None
-        if corpus.attributes is not None or name not in columns[:-1]:
+        columns = encoding.input_names(corpus)
+        if corpus.attributes is not None or name not in columns:
             files = corpus.attributes is not None
-            known = "attribute files have no columns" if files else f"there are {listed(columns[:-1])}"
-            hint = suggestion(name, columns[:-1])
-            raise ConfigError(
-                f"the model has no column '{name}' of allowed labels{hint}: {known}", settings=["allowed"]
-            )
+            known = "attribute files have no columns" if files else f"there are {listed(columns)}"
+            hint = suggestion(name, columns)
+            raise ConfigError(f"there is no column '{name}' of allowed labels{hint}: {known}", settings=["allowed"])
         return self.allowed_labels(corpus.columns[columns.index(name)][rows], corpus.lines[rows], corpus.source)
 
     def potentials(self, scores: np.ndarray, edges: Edges, allowed: np.ndarray | None) -> tuple[np.ndarray, Edges]:

@@ -29,6 +29,7 @@ from .space import PIVOTS, WIDEST_REACH, Candidate, Space
 # Positions of the first rung at least, those of them that have not the most frequent label, and how many times as many
 # the next rungs have at most.
 FIRST_RUNG, FIRST_OTHERS, RUNG_FACTOR = 6_000, 1_500, 4.0
+LEAST_RUNG = 300  # positions of a first rung where even fewer would be expensive
 # Positions that the cost of a candidate is estimated on.
 LOOKED_AT = 2_000
 # Sequences that a rung has at least, where there are so many.
@@ -115,11 +116,12 @@ class Rung:
 
 
 def make_rungs(
-    corpus: Corpus, wishes: HoldOut, seed: int, dev: Corpus | None = None, most: float = math.inf
+    corpus: Corpus, wishes: HoldOut, seed: int, dev: Corpus | None = None, most: float = math.inf, cut: bool = False
 ) -> list[Rung]:
     """Make parts of a corpus, each some times larger than the one before and containing it, the last being all of it.
 
-    The first has no more than `most` positions, unless it would have fewer than LEAST_SEQUENCES.
+    The first has no more than `most` positions, unless it would have fewer than LEAST_SEQUENCES; then it has a part of
+    each of these if sequences may be `cut`.
     """
     positions = corpus.positions
     # A small part with few positions of rarer labels tells nothing.
@@ -137,9 +139,13 @@ def make_rungs(
     rungs: list[Rung] = []
     for size in sizes:
         chosen = _first(order, ends, size)
-        if rungs and len(chosen) <= 1.5 * (rungs[-1].corpus.sequences - rungs[-1].dev):
+        whole = bool(rungs) and rungs[-1].sampled is None
+        if whole and len(chosen) <= 1.5 * (rungs[-1].corpus.sequences - rungs[-1].dev):
             rungs.pop()  # sequences are so long that it has nearly as many
         part = corpus.subset(chosen)
+        if cut and dev is None and not rungs and part.positions > 1.5 * most:
+            rungs.append(Rung(part, wishes.subset(chosen), _folds(size), sampled=size))
+            continue
         held = 0
         if dev is not None and beside is not None:
             judges = dev.subset(_first(*beside, size))
@@ -158,11 +164,19 @@ def affordable_rungs(
     """
     rungs = make(math.inf)
     while (first := cost(rungs[0])) * PATH_SETTINGS > LARGEST_SHARE * total:
-        smaller = make(rungs[0].positions / RUNG_FACTOR)
-        if smaller[0].positions >= rungs[0].positions:
+        smaller = smaller_rungs(make, rungs)
+        if smaller is None:
             break
-        rungs = [replace(smaller[0], folds=min(smaller[0].folds, FEW_FOLDS)), *smaller[1:]]
+        rungs = smaller
     return rungs, first
+
+
+def smaller_rungs(make: Callable[[float], list[Rung]], rungs: Sequence[Rung]) -> list[Rung] | None:
+    """Return rungs that begin with less data than these; None if there is too little of it."""
+    smaller = make(max(rungs[0].positions / RUNG_FACTOR, LEAST_RUNG))
+    if smaller[0].positions >= rungs[0].positions:
+        return None
+    return [replace(smaller[0], folds=min(smaller[0].folds, FEW_FOLDS)), *smaller[1:]]
 
 
 def _folds(positions: int) -> int:

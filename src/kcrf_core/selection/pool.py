@@ -80,7 +80,7 @@ class PoolJudge:
             every = np.minimum.reduceat(labels, corpus.offsets[:-1]) < 0
         dataset = replace(model.encoding.encode(corpus, hashed=True), labels=labels)
         rules, rows = self._decoder.rules, slice(0, corpus.positions)
-        allowed = None if rules is None else rules.allowed_rows(corpus, model.encoding.columns, rows)
+        allowed = None if rules is None else rules.allowed_rows(corpus, model.encoding, rows)
         found = self._decoder.decode_part(dataset, corpus.source, allowed)
         assert found.marginals is not None and found.log_probabilities is not None and dataset.hashes is not None
         scores = -found.log_probabilities if found.entropies is None else found.entropies

@@ -87,6 +87,7 @@ class Search:
         self._failed: set[tuple[Candidate, int, bool]] = set()
         self._searched: set[tuple[Candidate, int]] = set()  # whose prior variances were all searched for
         self.leader: Outcome | None = None  # the best so far, on the highest rung that one was judged on
+        self.short_of_work = False  # True once a candidate was left out of a rung
 
     @property
     def spent(self) -> float:
@@ -164,22 +165,24 @@ class Search:
                     self._refine(rung - 1, self.total)
                     self._search_priors(self.total)
                     break
+            # On a rung, others are compared with these, which are judged first.
+            compared = leading if leader is None else self._with_default(leader)
             self._listener.rung(rung, positions, len(going))
             waiting = []
             for candidate in going:
                 before = self._outcomes[rung - 1].get(candidate) if rung else self.leader
-                exempt = not self._outcomes[rung] or candidate == default or (not rung and candidate in leading)
-                most = self.total if exempt else limit
+                most = self.total if candidate in compared or not self._outcomes[rung] else limit
                 first = self._setting * self._arena.settings(candidate, None, True) <= FIRST_SHARE * self.total
                 outcome = self._judge(candidate, rung, most, before, thorough=self.leader is None and first)
                 if outcome is None:
                     waiting.append(candidate)
-                    if leader is not None and candidate == leader.candidate:
+                    if leader is not None and candidate in compared:
                         break  # the choice is made on the rung below
-                elif self._leading.rung < rung or outcome.value > self._leading.value:
-                    self.leader = outcome
+                elif leader is None or leader.candidate in self._outcomes[rung]:
+                    self.leader = self.on(rung)[0]
             if waiting and self.leader is not None:
                 self._listener.left_out(waiting, rung)
+            self.short_of_work = self.short_of_work or bool(waiting)
             if self.leader is None or self.leader.rung < rung:
                 break
             self.leader = self._cheapest(self.leader, DEARER_GAIN)
@@ -188,6 +191,16 @@ class Search:
             self._search_priors(limit)
             going = self._survivors(rung)
         return self.choice()
+
+    def _with_default(self, leader: Outcome) -> list[Candidate]:
+        """Return the default, unless it could not be judged so far, and the leader."""
+        known = [self._seeds[0]] if self._latest(self._seeds[0]) is not None else []
+        return list(dict.fromkeys([*known, leader.candidate]))
+
+    @property
+    def compared(self) -> bool:
+        """True if candidates were compared, or none was left out for lack of work or time."""
+        return not self.short_of_work or any(len(level) > 1 for level in self._outcomes)
 
     @property
     def usual(self) -> Outcome | None:
@@ -365,5 +378,5 @@ class Search:
         count = max(KEPT_LEAST, math.ceil(KEPT_SHARE * (len(ranked) + 1)))
         hopeful = [one for one in ranked if self._standard_errors(leader, one) <= HOPELESS]
         going = [outcome.candidate for outcome in [leader, *hopeful][:count]]
-        # The leader first, so that the best is never lost; the default for the comparison in `choice`.
-        return list(dict.fromkeys([leader.candidate, self._seeds[0], *going]))
+        # The default first, which all others are compared with, and the leader, so that the best is never lost.
+        return list(dict.fromkeys([self._seeds[0], leader.candidate, *going]))

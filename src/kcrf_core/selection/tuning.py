@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,16 @@ from ..scoring import Yardstick, choose_yardstick
 from ..system import Workers, positions_within
 from ..training import HoldOut, Report, kept_together, train
 from . import EFFORTS
-from .arena import PRIOR_SHARE, CorpusArena, Outcome, affordable_rungs, make_rungs, setting_cost
+from .arena import (
+    PRIOR_SHARE,
+    CorpusArena,
+    Outcome,
+    Rung,
+    affordable_rungs,
+    make_rungs,
+    setting_cost,
+    smaller_rungs,
+)
 from .journal import Journal
 from .search import Listener, Search
 from .space import LINEAR, LINEAR_AND_RBF, PIVOTS, RBF, ColumnBlock, GivenBlock, NumberBlock, Space, TextBlock, by_input
@@ -272,22 +282,37 @@ def tune(
         hashes, wanted = input_hashes(config, corpus), config.training.near_copies
         hold_out = kept_together(hold_out, hashes, corpus.offsets, wanted, tell=listener.note)
     work = total if began is None else total * 1e9  # a small rung keeps one core busy
-    rungs, least = affordable_rungs(
-        lambda most: make_rungs(corpus, hold_out, config.training.seed, dev, most),
-        lambda rung: setting_cost(space, space.start, rung),
-        work,
-    )
+    make = partial(make_rungs, corpus, hold_out, config.training.seed, dev)
+    cost = partial(setting_cost, space, space.start)
+    rungs, least = affordable_rungs(make, cost, work)
     few = f"{total:g} s are too little time for a search with {len(labels):,} labels"
     if budget is not None and least > work:
         takes = f"a trial on {rungs[0].positions:,} positions takes about {least / 1e9:.2g} s"
         raise ConfigError(f"{few}: {takes}; give more time", settings=["budget"])
-    arena = CorpusArena(
-        space, yardstick, workers, rungs, config.training.seed, journal, stopped, budget is not None, listener.note
-    )
-    setting = least if began is None else least / 1e9
-    search = Search(space.seeds, space.neighbours, arena, total, listener, stopped, began, setting, first=space.first)
-    listener.begin(search, space.title, yardstick)
-    chosen, best = search.run(), search.best
+
+    def searched(rungs: Sequence[Rung], setting: float) -> tuple[Search, Outcome | None]:
+        """Search on these rungs, of which the first takes so many nanoseconds for a setting of prior variances."""
+        seed, timed = config.training.seed, budget is not None
+        arena = CorpusArena(space, yardstick, workers, rungs, seed, journal, stopped, timed, listener.note)
+        seconds = setting / 1e9 if timed else setting
+        seeds, neighbours = space.seeds, space.neighbours
+        search = Search(seeds, neighbours, arena, total, listener, stopped, began, seconds, first=space.first)
+        listener.begin(search, space.title, yardstick)
+        return search, search.run()
+
+    search, chosen = searched(rungs, least)
+    # An estimate may be wrong: a judgement that takes all there is tells nothing, and less data is begun with.
+    while not (search.compared or stopped() or (budget is not None and search.spent >= total)):
+        smaller = smaller_rungs(partial(make, cut=True), rungs)
+        if smaller is None:
+            break
+        rungs = smaller
+        left = f"nothing could be compared with the default on {search.sizes[0]:,} positions"
+        listener.note(f"{left}: beginning again on {rungs[0].positions:,}")
+        again, other = searched(rungs, cost(rungs[0]))
+        if other is not None:
+            search, chosen = again, other
+    best = search.best
     if chosen is None or best is None:
         if stopped():
             raise Interrupted("interrupted before any candidate was scored: there is nothing to write")
@@ -302,7 +327,7 @@ def tune(
         usual=search.usual,
         outcomes=tuple(search.outcomes),
         history=tuple(search.history),
-        sizes=tuple(arena.sizes),
+        sizes=tuple(search.sizes),
         positions=corpus.positions + (0 if dev is None else dev.positions),
         units={one.kind: 1e-9 if began is None else search.unit(one.kind) for one in search.history},
         timed=budget is not None,
