@@ -144,7 +144,8 @@ class Batch:
         if self.to != COLUMNS and words is None:
             raise click.UsageError(f"--to {self.to} is for words, and {corpus.source} has no column of them")
         names, data, lines = model.labels if model else (), block.data, list[bytes]()
-        finder = SpanFinder(names) if names and detect_scheme(names) else None
+        spans = model.encoding.span_labels if model else ()
+        finder = SpanFinder(spans) if detect_scheme(spans) else None
         header = -1 if parsed.header_end is None else data.count(b"\n", 0, parsed.header_end)
         if self.to == COLUMNS:
             if model is not None:

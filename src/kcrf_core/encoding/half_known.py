@@ -40,19 +40,24 @@ def label_weights(text: str, kind: str | None) -> dict[str, float]:
     return found
 
 
-def label_names(columns: TrainingColumns, config: Config) -> tuple[str, ...]:
-    """Return the labels of training data, sorted; an error names the first line with a text that cannot be read."""
-    place, found = columns.corpus.width - 1, set[str]()
-    for text in columns.value_counts(place)[0]:
+def label_counts(columns: TrainingColumns, config: Config) -> dict[str, int]:
+    """Return the count of each label of training data, in sorted order; labels of a set count once each.
+
+    An error names the first line with a text that cannot be read.
+    """
+    place, counts = columns.corpus.width - 1, dict[str, int]()
+    texts, numbers = columns.value_counts(place)
+    for text, number in zip(texts, numbers.tolist(), strict=True):
         if text == config.unobserved:
             continue
         try:
-            found.update(label_weights(text, config.half_known))
+            for label in label_weights(text, config.half_known):
+                counts[label] = counts.get(label, 0) + number
         except ValueError as error:
             message = f"the label '{text}' cannot be read: {error}"
             settings = ["soft_labels" if config.half_known == SOFT else "label_sets"]
             raise DataError(message, *(columns.first_line(place, text) or ()), settings=settings) from None
-    return tuple(sorted(found))
+    return {label: counts[label] for label in sorted(counts)}
 
 
 def label_numbers(

@@ -54,7 +54,16 @@ from ..encoding import Dataset, Encoding, RealFeature, configured, fit_encoding,
 from ..errors import ConfigError, suggestion
 from ..model import Decoded, Decoder, Explanation, LagDecoder, LibraryLabels, Model, Wishes, state_weights
 from ..objective.solvers import CERTIFIED, PRUNED, SHARE, STATIONARY, Event, Note, Observer, Progress, Trial
-from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
+from ..scoring import (
+    DECODINGS,
+    SMALLEST_PROBABILITY,
+    Decision,
+    Yardstick,
+    choose_yardstick,
+    count_labels,
+    detect_scheme,
+    odd_remark,
+)
 from ..selection import (
     Candidate,
     Division,
@@ -400,6 +409,11 @@ class KernelCRF:
         else:
             config = parse_config(raw, source)
         encoding, dataset = fit_encoding(config, corpus)
+        if encoding.odd_labels:
+            counts = count_labels(corpus.columns[-1])
+            scheme = detect_scheme(encoding.span_labels) or ""
+            remark = odd_remark(scheme, encoding.odd_labels, counts, lambda label: None)
+            warnings.warn(remark, UserWarning, stacklevel=2)
         del corpus  # its texts are not needed any longer
         dev = None
         if X_dev is not None:
@@ -409,7 +423,7 @@ class KernelCRF:
             if (dev.known_labels < 0).all():
                 raise ValueError("X_dev has no position with a known label, one of y, to score by")
         # A cost of no label should be heard of before training.
-        self._decision().costs(encoding.labels)
+        self._decision().costs(encoding.labels, encoding.odd_labels)
         options = train_options(self.get_params())
         if init is not None:
             model = (
@@ -620,7 +634,7 @@ class KernelCRF:
         decision, model = self._decision(), self._model()
         if decision.decode == DECODINGS[0]:
             raise ConfigError("lag decides label by label, as they are due: it does not go with decode='viterbi'")
-        costs, rules = decision.costs(model.labels), self._rules(None)
+        costs, rules = decision.costs(model.labels, model.encoding.odd_labels), self._rules(None)
         wishes = Wishes(decode=DECODINGS[1], costs=costs, marginals=marginals, rules=rules)
         return LagDecoder(model, _whole(lag, "lag", least=0), wishes)
 
@@ -701,7 +715,11 @@ class KernelCRF:
         True
         """
         values, model, decision = self._label_values(), self._model(), self._decision()
-        wishes = Wishes(decision.decoder(model.decode), costs=decision.costs(model.labels), explain=_whole(n, "n"))
+        wishes = Wishes(
+            decision.decoder(model.decode),
+            costs=decision.costs(model.labels, model.encoding.odd_labels),
+            explain=_whole(n, "n"),
+        )
         return [[one.with_labels(values) for one in found if one is not None] for found in self._found(X, wishes)]
 
     def novelty(self, X: InputSequences | Frame) -> list[np.ndarray]:
@@ -784,7 +802,7 @@ class KernelCRF:
         weights = np.ones(len(X)) if sample_weight is None else check_weights(sample_weight, X)
         asked = "accuracy" if self.metric in (None, AUTO) else self.metric
         labels = self._label_values()
-        yardstick = choose_yardstick(self._model().labels, asked)
+        yardstick = choose_yardstick(self._model().encoding.span_labels, asked)
         lengths = [len(sequence) for sequence in X]
         if not float(weights @ lengths):
             return float("nan")
@@ -844,7 +862,7 @@ class KernelCRF:
             with Workers(1, memory=0):
                 found = decoder.feed(corpus, True)
             return X, found.labels if found.marginals is None else found.marginals
-        ruled, costs = self._rules(allowed) is not None, decision.costs(model.labels)
+        ruled, costs = self._rules(allowed) is not None, decision.costs(model.labels, model.encoding.odd_labels)
         if not (marginals or ruled) and costs is None and model.deciding(decision) is model:
             quick: LibraryLabels | None = self.__dict__.get("_quick")
             best = quick.of(X) if quick is not None and quick.model is model else None

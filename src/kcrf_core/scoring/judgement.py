@@ -7,7 +7,8 @@ docs/method.md).
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from .calibration import Calibration, calibrate
 from .error_analysis import ErrorAnalysis, analyse_errors
 from .evaluation import Evaluation, evaluate, evaluate_labelling
 from .labelling import Labelling
+from .schemes import labels_of_spans
 from .significance import Difference, Interval, bootstrap, differences, figures, unit_offsets
 from .spans import Score, SpanScores
 from .yardstick import Yardstick, choose_yardstick
@@ -148,7 +150,14 @@ class TrainedOn:
         if len(new):
             gold, predicted = (CodedColumn.of(own).take(new) for own in (labelling.gold, labelling.predicted))
             offsets = np.unique(np.searchsorted(new, labelling.offsets))
-            others = evaluate(gold, predicted, offsets, scheme=scores.scheme, known_labels=labelling.known_labels)
+            others = evaluate(
+                gold,
+                predicted,
+                offsets,
+                scheme=scores.scheme,
+                known_labels=labelling.known_labels,
+                odd_labels=labelling.odd_labels,
+            )
         return cls(known, len(first), others)
 
     def text(self, where: str = "the training data") -> str:
@@ -221,16 +230,17 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
     if options.strict and scores.scheme is None:
         message = "no spans to count strictly: the labels are of no scheme known"
         raise DataError(message, first.source, settings=["scheme"])
-    yardstick = _yardstick(first, scores, options)
-    measured = _measured(yardstick, first, scores, units)
+    yardstick, names = _yardstick(first, scores, options), [score.name for score in scores.labels]
+    measured = _measured(yardstick, names, first, scores, units)
     counts = units.sums(scores.strict_counts if options.strict else scores.unit_counts)
     # A single unit has a single resample, whose interval would look like certainty.
     resamples = options.resamples if len(units) > 1 else 0
     comparison = None
     if second is not None:
         # The same scheme for both, even if the labels of the second suggest another.
+        second = replace(second, known_odd=(*first.odd_labels, *second.known_odd))
         other = evaluate_labelling(second, scores.scheme, units.offsets)
-        also = _measured(yardstick, second, other, units)
+        also = _measured(yardstick, names, second, other, units)
         difference, error = yardstick.difference(measured, also)
         ours, theirs = first.right, second.right
         other_counts = units.sums(other.strict_counts if options.strict else other.unit_counts)
@@ -269,7 +279,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
 
 def _yardstick(labelling: Labelling, scores: Evaluation, options: JudgementOptions) -> Yardstick:
     """Return the requested yardstick, else that of the scheme, over all labels of the data."""
-    labels = tuple(score.name for score in scores.labels)
+    labels = labels_of_spans([score.name for score in scores.labels], scores.odd_labels)
     spans = scores.scheme is not None
     name = choose_yardstick(labels, options.metric, spans).name
     if name == "log-loss":
@@ -282,17 +292,16 @@ def _yardstick(labelling: Labelling, scores: Evaluation, options: JudgementOptio
     return Yardstick(name, labels, spans, scores.scheme if options.strict else None)
 
 
-def _measured(yardstick: Yardstick, labelling: Labelling, scores: Evaluation, units: ResamplingUnits) -> np.ndarray:
-    """Return the counts of the yardstick for each unit."""
+def _measured(
+    yardstick: Yardstick, names: Sequence[str], labelling: Labelling, scores: Evaluation, units: ResamplingUnits
+) -> np.ndarray:
+    """Return the counts of the yardstick, whose labels have these names, for each unit."""
     positions, right, _, _, *spans = (scores.unit_counts if yardstick.strict is None else scores.strict_counts).T
     if yardstick.name == "accuracy":
         return units.sums(np.stack([right, positions], axis=1).astype(np.float64))
     if yardstick.name == "f1":
         return units.sums(np.stack([2 * spans[2], spans[0] + spans[1]], axis=1).astype(np.float64))
-    labels = yardstick.labels
-    gold, predicted = (
-        CodedColumn.of(own).numbered(labels, len(labels)) for own in (labelling.gold, labelling.predicted)
-    )
+    gold, predicted = (CodedColumn.of(own).numbered(names, len(names)) for own in (labelling.gold, labelling.predicted))
     logs = None
     if yardstick.by_probability:
         with np.errstate(divide="ignore"):

@@ -20,14 +20,16 @@ from ..encoding import (
     fit_encoding,
     input_hashes,
     kernel_is_open,
-    label_names,
+    label_counts,
+    left_out_columns,
     lookups,
+    slip_warnings,
     with_defaults,
     with_tables,
 )
 from ..errors import ConfigError, DataError, Interrupted
 from ..model import Model
-from ..scoring import Yardstick, choose_yardstick
+from ..scoring import Yardstick, choose_yardstick, labels_of_spans, odd_labels
 from ..system import Workers, positions_within
 from ..training import HoldOut, Report, kept_together, train
 from . import EFFORTS
@@ -164,7 +166,8 @@ def _column_blocks(
     tags: tuple[str, ...] = ()
     if text:
         observed = bool((usual.get("training") or {}).get("observed_features"))
-        words = TextBlock(tuple(text), observed, _columns_of_runs(inputs, encoding.columns, columns), encoding.labels)
+        marks = _columns_of_runs(inputs, encoding.columns, columns)
+        words = TextBlock(tuple(text), observed, marks, encoding.span_labels)
         blocks.append(words)
         tags = words.tags
     if real:
@@ -261,12 +264,17 @@ def tune(
     corpus = with_tables(corpus, config)
     total = EFFORTS[effort] if budget is None else budget
     space = make_space(corpus, raw, source, shape, left_out)
-    labels = label_names(Columns(corpus, config.missing), config)
-    if dev is not None and set(labels).isdisjoint(dev.columns[-1]):
+    columns, names = Columns(corpus, config.missing), column_names(config, corpus)
+    counts = label_counts(columns, config)
+    odd = odd_labels(counts)
+    labels = labels_of_spans(tuple(counts), odd)
+    if dev is not None and counts.keys().isdisjoint(dev.columns[-1]):
         raise DataError(
             "no position has a known label, one of the training data, to score by", dev.source, settings=["dev"]
         )
     yardstick = choose_yardstick(labels, metric or config.training.metric)
+    for warning in slip_warnings(columns, config, names, left_out_columns(config, names).union(left_out)):
+        listener.note(warning)
     began = None if budget is None else time.perf_counter()
     if dev is None and hold_out.free:
         hashes, wanted = input_hashes(config, corpus), config.training.near_copies
@@ -282,7 +290,7 @@ def tune(
         takes = f"a trial on {rungs[0].positions:,} positions takes about {least / 1e9:.2g} s"
         raise ConfigError(f"{few}: {takes}; give more time", settings=["budget"])
     arena = CorpusArena(
-        space, yardstick, workers, rungs, config.training.seed, journal, stopped, budget is not None, listener.note
+        space, yardstick, workers, rungs, config.training.seed, journal, stopped, budget is not None, listener.note, odd
     )
     setting = least if began is None else least / 1e9
     search = Search(space.seeds, space.neighbours, arena, total, listener, stopped, began, setting, first=space.first)

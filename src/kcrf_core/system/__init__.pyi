@@ -54,4 +54,10 @@ from .threads import (
     ranges as ranges,
     sequence_chunks as sequence_chunks,
 )
-from .wording import Remark as Remark, counted as counted, listed as listed, size_text as size_text
+from .wording import (
+    MOST_LISTED as MOST_LISTED,
+    Remark as Remark,
+    counted as counted,
+    listed as listed,
+    size_text as size_text,
+)

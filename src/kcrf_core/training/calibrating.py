@@ -103,7 +103,7 @@ def fit_calibration(
         if interrupted():
             raise Interrupted("interrupted before the calibration was fitted")
         parts.append(scored_parts(own, held_out, np.arange(held_out.positions), workers))
-    yardstick = choose_yardstick(model.labels, "log-loss")
+    yardstick = choose_yardstick(model.encoding.span_labels, "log-loss")
     first, second = [], []
     for fold, held in enumerate(parts):
         others = [part for number, each in enumerate(parts) if number != fold for part in each]

@@ -1,0 +1,122 @@
+"""Warnings about training data that looks as if something had slipped: mistyped labels, columns in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from ..config import Config
+from ..corpora import Columns, TrainingColumns
+from ..scoring import MANY_ODD, OUTSIDE, detect_scheme, labels_with_lines, odd_labels, odd_remark
+from ..system import Remark, counted
+from .half_known import label_counts
+
+POSITIONS_PER_LABEL = 10  # on average, from which on a label that is seen once is worth a warning
+DOCUMENT = "-DOCSTART-"  # what stands in CoNLL files where a document begins
+
+# A column is compared with the label at so many positions, and at all if these agree; a few positions tell nothing.
+SAMPLED, FEWEST_COMPARED = 2000, 50
+MOST_COMPARED = 1000  # columns
+# Shares of positions at which a copy of the label agrees with it, and of those at which it does not by chance.
+COPIED, BEYOND_CHANCE = 0.99, 0.95
+
+
+def slip_warnings(
+    columns: TrainingColumns, config: Config, names: Sequence[str], left_out: Collection[str]
+) -> list[str]:
+    """Return all warnings about training data whose columns have these names; some are left out of the features."""
+    counts = label_counts(columns, config)
+    inputs = set(names[:-1]).difference(left_out)
+    return [*label_warnings(columns, counts, odd_labels(counts)), *column_warnings(columns, counts, names, inputs)]
+
+
+def label_warnings(columns: TrainingColumns, counts: Mapping[str, int], odd: Sequence[str]) -> list[str]:
+    """Return warnings about labels, which occur so often, and of which `odd` ones are not of the scheme of others."""
+    total, out = sum(counts.values()), list[str]()
+
+    def line(label: str) -> int | None:
+        place = columns.first_line(columns.corpus.width - 1, label)
+        return None if place is None else place[1]
+
+    if odd:
+        out.append(f"warning: {odd_remark(detect_scheme(counts.keys() - odd) or '', odd, counts, line)}")
+    elif many := odd_labels(counts, MANY_ODD):
+        spans = next(label for label in counts if label not in many and label != OUTSIDE)
+        number = sum(counts[label] for label in many)
+        out.append(
+            f"warning: labels such as '{spans}' are those of spans, but {number:,} of {total:,} are not, so that no "
+            f"spans are scored: {labels_with_lines(many, counts, line)}"
+        )
+    once = [label for label in counts if counts[label] == 1 and label not in odd]
+    if once and total >= POSITIONS_PER_LABEL * len(counts):
+        seen = f"{counted(len(once), 'label is', 'labels are')} seen only once"
+        out.append(f"warning: {seen}, as slips and rare labels are: {labels_with_lines(once, counts, line)}")
+    return out
+
+
+def column_warnings(
+    columns: TrainingColumns, counts: Mapping[str, int], names: Sequence[str], used: Collection[str]
+) -> list[str]:
+    """Return warnings about columns, of which features look at the `used` ones, beside labels that occur so often."""
+    corpus, out = columns.corpus, list[str]()
+    if corpus.attributes is not None or corpus.names is not None or corpus.width < 2:
+        return out
+    first = columns.value_counts(0) if columns.has_numbers(0) is None else ([], np.zeros(0, np.int64))
+    if DOCUMENT in first[0]:
+        lines = f"lines with {DOCUMENT} are taken for sequences"
+        out.append(Remark(f"warning: {lines}: name it as 'comment' to pass over them", settings=["comment"]))
+    if not _plain_spans(counts) and _plain_spans(dict(zip(first[0], first[1].tolist(), strict=True))):
+        out.append(
+            f"warning: the last column is taken for the label, and the first one ({names[0]}) has labels of spans: "
+            "is that the label? It must be the last column"
+        )
+    if len(used) <= MOST_COMPARED and columns.positions >= FEWEST_COMPARED:
+        part = next(iter(columns.parts))
+        for column, name in enumerate(names[:-1]):
+            share = _copied_share(part, column) if name in used else None
+            if share is not None:
+                out.append(
+                    Remark(
+                        f"warning: column {name} tells the label at {100 * share:.4g} % of the positions, one value "
+                        "for each label: leave it out by 'ignore' if it is made of the labels",
+                        settings=["ignore"],
+                    )
+                )
+    return out
+
+
+def _plain_spans(counts: Mapping[str, int]) -> bool:
+    """Return True for labels of spans, among them O and some that begin with B."""
+    scheme = detect_scheme(counts.keys() - odd_labels(counts))
+    return scheme is not None and OUTSIDE in counts and any(label[:1] == "B" for label in counts)
+
+
+def _copied_share(part: Columns, column: int) -> float | None:
+    """Return the share of positions at which a column has the value that stands for their label.
+
+    None unless nearly all have it, and not by chance. Each value stands for the label that it has most often, and only
+    one of a label's values stands for it.
+    """
+    numbers = part.numbers(column)
+    values = part.coded(column).codes if numbers is None else numbers
+    labels = part.coded(part.corpus.width - 1).codes
+    sample = np.unique(np.linspace(0, len(labels) - 1, SAMPLED).astype(np.int64))
+    if len(labels) > SAMPLED and not _agreement(values[sample], labels[sample])[1] >= BEYOND_CHANCE:
+        return None
+    share, beyond = _agreement(values, labels)
+    return share if share >= COPIED and beyond >= BEYOND_CHANCE else None
+
+
+def _agreement(values: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    """Return the share of positions whose value stands for their label, and of those that the commonest label lacks."""
+    names, codes = np.unique(values, return_inverse=True)
+    Y = int(labels.max()) + 1
+    if not 1 < len(names) <= 2 * Y:
+        return 0.0, 0.0
+    table = np.bincount(codes.ravel() * Y + labels, minlength=len(names) * Y).reshape(len(names), Y)
+    label_of, value_of = table.argmax(axis=1), table.argmax(axis=0)
+    mutual = np.flatnonzero(value_of[label_of] == np.arange(len(names)))
+    common = table.sum(axis=0).max() / len(labels)
+    share = float(table[mutual, label_of[mutual]].sum() / len(labels))
+    return share, (share - common) / (1 - common) if common < 1 else 0.0
