@@ -35,7 +35,7 @@ def on_a_terminal(arguments, **environment):
             break
         seen += part
     os.close(ours)
-    out = running.communicate(timeout=60)[0]
+    out = running.communicate()[0]
     return running.returncode, out, seen.decode()
 
 
