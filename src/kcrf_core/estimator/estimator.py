@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import math
 import os
 import sys
 import warnings
@@ -446,8 +447,9 @@ class KernelCRF:
         self.model_, self.calibration_, self._quick = model, calibration, LibraryLabels(model)
         self._places = X.places if isinstance(X, FrameRows) and X.sequence and X.alone else None
         if report.result.reason not in (CERTIFIED, STATIONARY, PRUNED):
-            message = f"stopped ({report.result.reason}) within {report.result.gap:.2g} of the optimum, not "
-            message += f"{config.training.tolerance or SHARE:g}; max_iterations or tolerance can be larger"
+            tolerance = config.training.tolerance or SHARE
+            distance = f"{distance_text(report.result.gap, tolerance)}; max_iterations or tolerance can be larger"
+            message = f"stopped ({report.result.reason}) {distance}"
             warnings.warn(message, own_or(UserWarning, "ConvergenceWarning"), stacklevel=2)
         return self
 
@@ -1033,6 +1035,15 @@ def _restored(kind: type[KernelCRF], plugin: Any) -> KernelCRF:
     """Return an estimator without its state, which may need the plug-in."""
     load_plugins(plugin)
     return kind.__new__(kind)
+
+
+def distance_text(gap: float, tolerance: float) -> str:
+    """Return words about a relative gap, with the digits that tell it from the tolerance."""
+    if math.isinf(gap):
+        return f"with no bound on the distance from the optimum, and the relative tolerance is {tolerance:g}"
+    texts = (f"{gap:.{digits}g}" for digits in range(3, 18))
+    shown = next((text for text in texts if text != f"{tolerance:g}"), f"{gap:g}")
+    return f"within {shown} of the optimum, and the relative tolerance is {tolerance:g}"
 
 
 def _names(kind: type) -> tuple[str, ...]:
