@@ -54,7 +54,18 @@ from ..device import DeviceChoice
 from ..encoding import Dataset, Encoding, RealFeature, configured, fit_encoding, plain_names, window_of_numbers
 from ..errors import ConfigError, suggestion
 from ..model import Decoded, Decoder, Explanation, LagDecoder, LibraryLabels, Model, Wishes, state_weights
-from ..objective.solvers import CERTIFIED, PRUNED, SHARE, STATIONARY, Event, Note, Observer, Progress, Trial
+from ..objective.solvers import (
+    CERTIFIED,
+    PRUNED,
+    SHARE,
+    STATIONARY,
+    Event,
+    Note,
+    Observer,
+    Progress,
+    Trial,
+    variances_text,
+)
 from ..scoring import (
     DECODINGS,
     SMALLEST_PROBABILITY,
@@ -118,7 +129,7 @@ class LoggingObserver(Observer):
             case Note():
                 LOGGER.info(event.text)
             case Trial():
-                LOGGER.info("score variance %g of %s: %s", event.score_variance, event.term, event.text)
+                LOGGER.info("sigma2: %s: %s", variances_text(event.sigma2), event.text)
             case Progress() if self._passes:
                 LOGGER.info("pass %d: P %.6f, gap %.2g", event.passes, event.value, event.gap)
 
