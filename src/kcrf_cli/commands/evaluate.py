@@ -213,6 +213,8 @@ def evaluate(run: EvaluateArguments) -> None:
         for labelling in (first, *(() if second is None else (second,))):
             for remark in labelling.odd_remarks(found.scores.scheme):
                 tell(remark)
+    if found.units.doubt is not None and (found.intervals or found.comparison is not None):
+        tell(found.units.doubt)
     if found.trained_on is not None:
         tell(found.trained_on.text())
     if run.html is not None:

@@ -20,7 +20,16 @@ from .error_analysis import ErrorAnalysis, analyse_errors
 from .evaluation import Evaluation, evaluate, evaluate_labelling
 from .labelling import Labelling
 from .schemes import labels_of_spans
-from .significance import Difference, Interval, bootstrap, differences, figures, unit_offsets
+from .significance import (
+    FEW_UNITS,
+    FEWEST_LENGTHS,
+    Difference,
+    Interval,
+    bootstrap,
+    differences,
+    figures,
+    unit_offsets,
+)
 from .spans import Score, SpanScores
 from .yardstick import Yardstick, choose_yardstick
 
@@ -47,15 +56,21 @@ class ResamplingUnits:
     kind: str  # sequence, block or group
     offsets: np.ndarray  # [U+1] of sequences that are not empty, or of blocks
     groups: np.ndarray | None  # [U] numbers from 0 on
+    correlated: float = 0.0  # positions over which errors are correlated, where units are blocks
 
     @classmethod
-    def of(cls, labelling: Labelling, block: int | None) -> ResamplingUnits:
+    def of(cls, labelling: Labelling, other: Labelling | None, block: int | None) -> ResamplingUnits:
+        """Return the units of a labelling, and of its difference from another one."""
         sequences = without_empty(np.asarray(labelling.offsets, dtype=np.int64))
         if labelling.groups is not None:
             groups = np.unique(labelling.groups[sequences[:-1]], return_inverse=True)[1]
             return cls("group", sequences, groups)
-        offsets = unit_offsets(CodedColumn.of(labelling.gold).codes, sequences, block)
-        return cls("block" if len(offsets) > len(sequences) else "sequence", offsets, None)
+        errors = [labelling.right]
+        if other is not None:
+            errors.append(labelling.right.astype(np.int8) - other.right)
+        offsets, length = unit_offsets(CodedColumn.of(labelling.gold).codes, sequences, block, errors)
+        kind = "block" if len(offsets) > len(sequences) else "sequence"
+        return cls(kind, offsets, None, length if kind == "block" else 0.0)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1 if self.groups is None else int(self.groups.max(initial=-1)) + 1
@@ -64,6 +79,21 @@ class ResamplingUnits:
     def text(self) -> str:
         """Their name for messages; of blocks and groups, which users do not count, with their number."""
         return "sequences" if self.kind == "sequence" else counted(len(self), self.kind)
+
+    @property
+    def doubt(self) -> str | None:
+        """A warning about intervals and p-values of these units; None for many that are long enough."""
+        if self.kind == "block" and (length := self.offsets[-1] / len(self)) < FEWEST_LENGTHS * self.correlated:
+            return (
+                f"warning: errors are correlated over about {self.correlated:.0f} positions, and blocks of "
+                f"{length:.0f} are short for that: intervals are too narrow, and p-values too small"
+            )
+        if len(self) < FEW_UNITS:
+            return (
+                f"warning: {counted(len(self), self.kind)}, and fewer than {FEW_UNITS} are few: intervals are rather "
+                "too narrow"
+            )
+        return None
 
     def sums(self, counts: np.ndarray) -> np.ndarray:
         """Return counts [U, K] of sequences or blocks as those of units."""
@@ -225,7 +255,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
     """Score a labelling and, with a second one, say whether the two differ by more than chance."""
     if second is not None:
         check_same_data(first, second)
-    units = ResamplingUnits.of(first, options.block)
+    units = ResamplingUnits.of(first, second, options.block)
     scores = evaluate_labelling(first, options.scheme, units.offsets)
     if options.strict and scores.scheme is None:
         message = "no spans to count strictly: the labels are of no scheme known"
