@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..system import without_empty
+from ..system import scipy_module, without_empty
 
 # Draws times sequences held at a time.
 _CELLS_AT_ONCE = 1 << 22
@@ -141,11 +141,11 @@ def expanded_tail(confidence: float, units: int) -> float:
     Quantiles of resamples make intervals that are as narrow as those of the normal distribution with a variance that is
     (n - 1) / n of the true one; those of Student's distribution are as far out (Hesterberg 2015).
     """
-    from scipy.special import ndtr, stdtrit
-
     if units < 2:
         return (1 - confidence) / 2
-    return float(ndtr(-np.sqrt(units / (units - 1)) * stdtrit(units - 1, (1 + confidence) / 2)))
+    special = scipy_module("special")
+    student = special.stdtrit(units - 1, (1 + confidence) / 2)
+    return float(special.ndtr(-np.sqrt(units / (units - 1)) * student))
 
 
 def _sizes(total: int, width: int) -> Iterator[int]:
