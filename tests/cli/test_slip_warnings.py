@@ -63,6 +63,17 @@ def test_evaluate_tells_of_predicted_slips_of_both_systems(kcrf, data, tmp_path)
         assert found["spans"]["f1"] == found["comparison"]["figures"]["f1"]["second"] == 1.0
 
 
+def test_evaluate_tells_where_spans_are_lost(kcrf, data, tmp_path):
+    model, lower = tmp_path / "model.npz", tmp_path / "lower.conll"
+    assert kcrf("train", data[0], "-o", model, "--sigma2", "1", "-q").code == 0
+    lower.write_text(data[0].read_text().replace(" I-PER", " i-PER"))
+    done = kcrf("evaluate", "-m", model, lower)
+    assert done.code == 0 and "F1 of labels" in done.text
+    said = "gold labels such as 'B-PER' are those of spans, but 60 of 240 are not, so that no spans are scored: 'i-PER'"
+    assert f"warning: {lower}: {said} (60, first in line 2)\n" in done.err
+    assert "no spans" not in kcrf("evaluate", "-m", model, lower, "--scheme", "none").err
+
+
 def test_crossval_and_tune_tell_of_a_slip_and_choose_by_spans(kcrf, data, tmp_path):
     done = kcrf("crossval", data[1], "--folds", "3", "--sigma2", "1", "--json", "-o", tmp_path / "folds.json")
     assert done.code == 0 and done.err.startswith(SAID)

@@ -209,7 +209,7 @@ def evaluate(run: EvaluateArguments) -> None:
             block=run.block,
         ),
     )
-    if found.scores.scheme is not None:
+    if found.scores.scheme is not None or found.scores.scheme_detected:
         for labelling in (first, *(() if second is None else (second,))):
             for remark in labelling.odd_remarks(found.scores.scheme):
                 tell(remark)

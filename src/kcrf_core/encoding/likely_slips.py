@@ -8,7 +8,7 @@ import numpy as np
 
 from ..config import Config
 from ..corpora import Columns, TrainingColumns
-from ..scoring import MANY_ODD, OUTSIDE, detect_scheme, labels_with_lines, odd_labels, odd_remark
+from ..scoring import OUTSIDE, detect_scheme, labels_with_lines, lost_spans_remark, odd_labels, odd_remark
 from ..system import Remark, counted
 from .half_known import label_counts
 
@@ -41,13 +41,8 @@ def label_warnings(columns: TrainingColumns, counts: Mapping[str, int], odd: Seq
 
     if odd:
         out.append(f"warning: {odd_remark(detect_scheme(counts.keys() - odd) or '', odd, counts, line)}")
-    elif many := odd_labels(counts, MANY_ODD):
-        spans = next(label for label in counts if label not in many and label != OUTSIDE)
-        number = sum(counts[label] for label in many)
-        out.append(
-            f"warning: labels such as '{spans}' are those of spans, but {number:,} of {total:,} are not, so that no "
-            f"spans are scored: {labels_with_lines(many, counts, line)}"
-        )
+    elif (lost := lost_spans_remark(counts, line)) is not None:
+        out.append(f"warning: {lost}")
     once = [label for label in counts if counts[label] == 1 and label not in odd]
     if once and total >= POSITIONS_PER_LABEL * len(counts):
         seen = f"{counted(len(once), 'label is', 'labels are')} seen only once"

@@ -51,12 +51,12 @@ if TYPE_CHECKING:
         readable_place,
     )
     from .schemes import (
-        MANY_ODD,
         OUTSIDE,
         Scheme,
         detect_scheme,
         labels_of_spans,
         labels_with_lines,
+        lost_spans_remark,
         odd_labels,
         odd_remark,
         split_label,

@@ -19,7 +19,7 @@ from ..corpora import MISSING, CodedColumn, Corpus, joined_columns
 from ..errors import DataError
 from ..system import counted, offsets_of
 from .calibration import Probabilities, from_marginals
-from .schemes import odd_labels, odd_remark
+from .schemes import lost_spans_remark, odd_labels, odd_remark
 from .spans import SpanMatches, match_spans
 
 # Printed probabilities are rounded: their sum may be off 1 by this much times the number of labels.
@@ -90,8 +90,8 @@ class Labelling:
         more = odd_labels({label: count for label, count in counts.items() if label not in known})
         return known if set(more) & set(self.known_labels or ()) else known + more
 
-    def odd_remarks(self, scheme: str) -> list[str]:
-        """Return warnings about odd labels, gold ones and predicted ones."""
+    def odd_remarks(self, scheme: str | None) -> list[str]:
+        """Return warnings about gold and predicted labels that are not of the scheme; None if they have none."""
         out = []
         for what, labels in (("gold", self.gold), ("predicted", self.predicted)):
             column, counts = CodedColumn.of(labels), count_labels(labels)
@@ -100,7 +100,10 @@ class Labelling:
                 return int(self.lines[(column.codes == column.values.index(label)).argmax()])
 
             odd = [label for label in self.odd_labels if label in counts]
-            if odd:
+            if scheme is None:
+                lost = lost_spans_remark(counts, line, f"{what} labels")
+                out += [] if lost is None else [f"warning: {self.source}: {lost}"]
+            elif odd:
                 out.append(f"warning: {self.source}: {odd_remark(scheme, odd, counts, line, f'{what} labels')}")
         return out
 

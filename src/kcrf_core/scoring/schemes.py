@@ -151,6 +151,19 @@ def odd_remark(
     )
 
 
+def lost_spans_remark(counts: Mapping[str, int], line: Callable[[str], int | None], what: str = "labels") -> str | None:
+    """Return a remark on labels that are not counted as spans, although many are those of a scheme; None elsewhere."""
+    many = odd_labels(counts, MANY_ODD)
+    if not many or odd_labels(counts):
+        return None
+    spans = next(label for label in counts if label not in many and label != OUTSIDE)
+    number, total = sum(counts[label] for label in many), sum(counts.values())
+    return (
+        f"{what} such as '{spans}' are those of spans, but {number:,} of {total:,} are not, so that no spans are "
+        f"scored: {labels_with_lines(many, counts, line)}"
+    )
+
+
 def labels_with_lines(labels: Sequence[str], counts: Mapping[str, int], line: Callable[[str], int | None]) -> str:
     """Return labels with the number of each and its first line; of many the first.
 
