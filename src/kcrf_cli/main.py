@@ -34,6 +34,9 @@ from .render.visible import shown
 # core, which wait busily: on 16 cores a second of processor time in each command.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# In errors of threads and of libraries that are loaded.
+NO_MEMORY_LEFT = "can't start new thread", "failed to map segment", "cannot allocate"
+
 FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 INTERRUPTED, CLOSED_PIPE, TERMINATED = 130, 141, 143
 EXIT_CODES = {
@@ -166,7 +169,7 @@ def exit_codes() -> Iterator[None]:
 
 def _leave_if_full(error: Exception) -> None:
     """End the program after an error that says in words of its own that no memory is left."""
-    if any(words in str(error) for words in ("can't start new thread", "failed to map segment", "cannot allocate")):
+    if any(words in str(error) for words in NO_MEMORY_LEFT):
         _leave(f"out of memory, or of what may be used of it (ulimit -v): {error}", 1)
 
 

@@ -196,7 +196,10 @@ def test_interrupting_several_jobs_shows_no_traceback(sample_data, small, tmp_pa
                "degree=1,2,3,4,5,6,7,8", "--journal", journal) as running:  # fmt: skip
         wait_for(running, lambda: len(workers_of(running.pid)) >= 1)
         if moment == "training":  # two seconds of processor time are more than imports take
-            wait_for(running, lambda: max(map(processor_seconds_of, workers_of(running.pid)), default=0.0) > 2.0)
+            wait_for(
+                running,
+                lambda: max(map(processor_seconds_of, workers_of(running.pid)), default=0.0) > 2.0,
+            )
         if moment == "later":
             wait_for(running, lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 3)
         os.killpg(running.pid, signal.SIGINT)

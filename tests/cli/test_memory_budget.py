@@ -117,7 +117,17 @@ def test_a_sequence_of_very_many_lines(tmp_path):
 def test_little_address_space_ends_with_one_line(first_accents, tmp_path, options):
     """Wherever it ends; a small part of these limits left OpenBLAS waiting for ever."""
     model, codes = tmp_path / "model.npz", []
-    command = [sys.executable, "-m", "kcrf_cli", "train", str(first_accents(20)), "--plain", "--sigma2", "1", "-q"]
+    command = [
+        sys.executable,
+        "-m",
+        "kcrf_cli",
+        "train",
+        str(first_accents(20)),
+        "--plain",
+        "--sigma2",
+        "1",
+        "-q",
+    ]
     for limit in (60, 200, 240):
         line = f"ulimit -v {limit << 10}; exec {shlex.join([*command, *options, '-o', str(model)])}"
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)

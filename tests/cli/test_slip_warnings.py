@@ -75,7 +75,17 @@ def test_evaluate_tells_where_spans_are_lost(kcrf, data, tmp_path):
 
 
 def test_crossval_and_tune_tell_of_a_slip_and_choose_by_spans(kcrf, data, tmp_path):
-    done = kcrf("crossval", data[1], "--folds", "3", "--sigma2", "1", "--json", "-o", tmp_path / "folds.json")
+    done = kcrf(
+        "crossval",
+        data[1],
+        "--folds",
+        "3",
+        "--sigma2",
+        "1",
+        "--json",
+        "-o",
+        tmp_path / "folds.json",
+    )
     assert done.code == 0 and done.err.startswith(SAID)
     assert json.loads(done.out)["metric"] == "f1"
     done = kcrf("tune", data[1], "--effort", "small", "-o", tmp_path / "tuned.yaml", "--json")
@@ -102,7 +112,18 @@ def test_guarantees_of_spans_count_a_slip_as_outside(kcrf, data, tmp_path):
     for path in data:
         others = tmp_path / "others.conll"
         others.write_text(path.read_text().replace("paris", "oslo").replace("rome", "bonn"))
-        done = kcrf("guarantee", model, others, "--risk", "0.05", "--of", "span", "--json", "-o", tmp_path / "out.npz")
+        done = kcrf(
+            "guarantee",
+            model,
+            others,
+            "--risk",
+            "0.05",
+            "--of",
+            "span",
+            "--json",
+            "-o",
+            tmp_path / "out.npz",
+        )
         assert done.code == 0, done.err
         reports.append(json.loads(done.out)["guarantees"][0])
     assert "1 of 240 gold labels is not of the scheme iob2" in done.err

@@ -149,7 +149,9 @@ def test_a_negative_diagonal_is_found(rng, workers, method, dtype):
     found = choose(method, inputs, SignlessKernel(), 20, workers, dtype=dtype)
     K = gram(SignlessKernel(), inputs, inputs)
     left = np.diagonal(K) - np.einsum(
-        "nm,nm->n", K[:, found.rows], np.linalg.solve(K[np.ix_(found.rows, found.rows)], K[:, found.rows].T).T
+        "nm,nm->n",
+        K[:, found.rows],
+        np.linalg.solve(K[np.ix_(found.rows, found.rows)], K[:, found.rows].T).T,
     )
     assert found.negative == np.count_nonzero(left < -1e-3) > 30
     with pytest.raises(NumericError, match="not positive semidefinite"):
@@ -167,7 +169,12 @@ def test_a_full_map_finds_a_negative_diagonal(rng):
 def test_rounding_is_no_negative_diagonal(rng, workers, method, dtype):
     inputs = random_inputs(rng, 400, 2, 3)
     inputs.real[:, 0] *= 100
-    kernels = LinearKernel(), CosineKernel(LinearKernel()), RBFKernel(1e-4), PolynomialKernel(8, 0.2, 0.0, 1.0)
+    kernels = (
+        LinearKernel(),
+        CosineKernel(LinearKernel()),
+        RBFKernel(1e-4),
+        PolynomialKernel(8, 0.2, 0.0, 1.0),
+    )
     for kernel in kernels:
         assert choose(method, inputs, kernel, 300, workers, dtype=dtype).negative == 0
 

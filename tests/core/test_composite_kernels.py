@@ -131,7 +131,10 @@ def exact_value(kernel, x, y):
 def test_errors_of_cosines_are_bounded_near_zero_and_by_little(rng, inner):
     inputs = random_inputs(rng, 30, 0, 3)
     inputs.real[:] *= 10.0 ** rng.uniform(-20, 0, (30, 1))
-    kernel, rows = CosineKernel(inner), [[Fraction(number) for number in row] for row in inputs.real.tolist()]
+    kernel, rows = (
+        CosineKernel(inner),
+        [[Fraction(number) for number in row] for row in inputs.real.tolist()],
+    )
     K, errors = gram(kernel, inputs, inputs), kernel.value_errors(inputs, inputs)
     assert errors.max() < 1e-13
     lengths = [exact_value(inner, row, row) for row in rows]
@@ -157,7 +160,10 @@ def test_bounds_of_kernels_with_other_errors_grow_near_zero(rng):
 
     rows.real[2] *= 1e74
     assert CosineKernel(Unknown(2, 0.5, 0.0, 0.7)).value_errors(rows, pivots)[2] > 1e-8
-    parts = (Part(Group(real=(0,)), Unknown(2, 0.5, 0.0, 0.7)), Part(Group(real=(1,)), LinearKernel()))
+    parts = (
+        Part(Group(real=(0,)), Unknown(2, 0.5, 0.0, 0.7)),
+        Part(Group(real=(1,)), LinearKernel()),
+    )
     assert CosineKernel(SumKernel(parts, (1.0, 1.0))).value_errors(rows, pivots)[2] > 1e-10
 
 
@@ -169,7 +175,14 @@ def test_a_cosine_without_a_constant_is_certified_on_numbers_near_zero(rng):
         labels = np.where(numbers[..., 0] + 0.5 * rng.normal(size=(20, 6)) > 0, "a", "b").tolist()
         numbers[::4, 2] *= factor
         model = KernelCRF(
-            kernel="poly", coef0=0.0, cosine=True, size=2, scale="none", sigma2=3.0, precision="double", certify="exact"
+            kernel="poly",
+            coef0=0.0,
+            cosine=True,
+            size=2,
+            scale="none",
+            sigma2=3.0,
+            precision="double",
+            certify="exact",
         )
         found.append(model.fit(list(numbers), labels).model_.info["training"])
     assert [one["stop"] for one in found] == ["certified", "certified"]

@@ -10,7 +10,13 @@ import sys
 import numpy as np
 import pytest
 
-from kcrf_core.scoring.significance import FEWEST_LENGTHS, bootstrap, differences, figures, unit_offsets
+from kcrf_core.scoring.significance import (
+    FEWEST_LENGTHS,
+    bootstrap,
+    differences,
+    figures,
+    unit_offsets,
+)
 
 ACCURACY, ERRORS = 0.85, 0.2
 
@@ -65,8 +71,19 @@ def measured(trials, drawn, truth, seed=0):
 CASES = {
     **{f"{S} sequences": (lambda rng, S=S: short_sequences(rng, S), ACCURACY) for S in (5, 10, 20, 30, 50, 100)},
     **{
-        f"two of {T:,}, runs of {mean}": (lambda rng, T=T, mean=mean: long_sequences(rng, T, mean), 1 - ERRORS)
-        for T, mean in ((500, 5), (500, 20), (1000, 20), (2000, 20), (2000, 50), (5000, 20), (500, 50))
+        f"two of {T:,}, runs of {mean}": (
+            lambda rng, T=T, mean=mean: long_sequences(rng, T, mean),
+            1 - ERRORS,
+        )
+        for T, mean in (
+            (500, 5),
+            (500, 20),
+            (1000, 20),
+            (2000, 20),
+            (2000, 50),
+            (5000, 20),
+            (500, 50),
+        )
     },
 }
 
@@ -90,4 +107,8 @@ def test_intervals_and_p_values_are_about_as_sure_as_they_say(case, least, most)
 
 if __name__ == "__main__":
     for name, drawn in CASES.items():
-        print(f"{name:>24}", "  ".join(f"{share:.3f}" for share in measured(int(sys.argv[1]), *drawn)), flush=True)
+        print(
+            f"{name:>24}",
+            "  ".join(f"{share:.3f}" for share in measured(int(sys.argv[1]), *drawn)),
+            flush=True,
+        )

@@ -420,7 +420,10 @@ def test_certificate(rng):
     [
         (0.0123456, "within 0.0123 of the optimum, and the relative tolerance is 0.001"),
         (0.0010000421, "within 0.00100004 of the optimum, and the relative tolerance is 0.001"),
-        (np.inf, "with no bound on the distance from the optimum, and the relative tolerance is 0.001"),
+        (
+            np.inf,
+            "with no bound on the distance from the optimum, and the relative tolerance is 0.001",
+        ),
     ],
 )
 def test_a_gap_has_the_digits_that_tell_it_from_the_tolerance(gap, said):

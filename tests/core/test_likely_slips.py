@@ -97,7 +97,11 @@ def test_a_copy_of_the_label_is_told_with_its_share(words, spans, form):
     labels = sorted(set(spans))
     numbers = np.array([labels.index(label) for label in spans])
     numbers[[10, 201, 302]] = [2, 1, 0]
-    copy = {"text": [labels[y] for y in numbers], "codes": [f"k{y}" for y in numbers], "numbers": numbers + 0.5}[form]
+    copy = {
+        "text": [labels[y] for y in numbers],
+        "codes": [f"k{y}" for y in numbers],
+        "numbers": numbers + 0.5,
+    }[form]
     [warning] = warnings(words, copy, spans)
     assert warning.startswith("warning: column c1 tells the label at 99.25 % of the positions")
     assert warnings(words, copy, spans, config={"ignore": ["c1"]}) == []

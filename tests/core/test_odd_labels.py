@@ -158,9 +158,18 @@ def test_models_keep_odd_labels_and_everything_that_spans_need(with_slip, worker
     assert model.encoding.span_labels == ("O", "B-A", "I-A", "O")
     # A bonus, costs by type and a scheme are for labels of spans.
     assert model.deciding(Decision(span_bonus=0.5)).bonuses.shape == (5, 4)
-    assert Decision(cost={"A": 3.0}).costs(model.labels, model.encoding.odd_labels).tolist() == [1, 3, 3, 1]
+    assert Decision(cost={"A": 3.0}).costs(model.labels, model.encoding.odd_labels).tolist() == [
+        1,
+        3,
+        3,
+        1,
+    ]
     allowed = scheme_of(model, "iob2")
-    assert allowed.pairs.tolist() == [[True, True, False, True], *[[True] * 4] * 2, [True, True, False, True]]
+    assert allowed.pairs.tolist() == [
+        [True, True, False, True],
+        *[[True] * 4] * 2,
+        [True, True, False, True],
+    ]
 
 
 def test_labels_of_one_form_leave_no_trace_in_model_files(clean, workers):
@@ -179,7 +188,12 @@ def test_folds_without_the_slip_are_scored_by_spans_too(with_slip, workers):
 def test_a_search_on_small_parts_keeps_the_metric_of_all_data(rng, workers, monkeypatch):
     monkeypatch.setitem(tuning_module.EFFORTS, "small", 1e8)
     # A small part may have more slips than a hundredth.
-    found = tune(corpus(rng, 150, slips=[3, 9, 14]), {"training": {"sigma2": 1.0}}, effort="small", workers=workers)
+    found = tune(
+        corpus(rng, 150, slips=[3, 9, 14]),
+        {"training": {"sigma2": 1.0}},
+        effort="small",
+        workers=workers,
+    )
     assert found.yardstick.name == "f1"
 
 

@@ -182,7 +182,18 @@ def test_a_kernel_by_the_command_line(plugin, accent, tmp_path):
 @using(SIGNLESS, KERNELS, "cauchy")
 @pytest.mark.parametrize("options", [("--size", "50"), ("--map", "full"), ("--size", "50", "--select", "gradient")])
 def test_a_kernel_that_is_not_positive_semidefinite_is_told(plugin, accent, tmp_path, options):
-    done = kcrf("train", accent, "--kernel", "cauchy", *options, "--sigma2", "1", "--plain", "-o", tmp_path / "m.npz")
+    done = kcrf(
+        "train",
+        accent,
+        "--kernel",
+        "cauchy",
+        *options,
+        "--sigma2",
+        "1",
+        "--plain",
+        "-o",
+        tmp_path / "m.npz",
+    )
     said = "warning: term node: the cauchy kernel is not positive semidefinite: its factorisation found a negative "
     assert said in done.stderr
 

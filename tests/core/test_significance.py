@@ -115,7 +115,11 @@ def test_blocks_are_longer_where_errors_are_correlated(rng):
     [
         (29, None, "29 sequences, and fewer than 30 are few"),
         (30, None, None),
-        (1, 20, r"errors are correlated over about \d\d positions, and blocks of 20 are short for that"),
+        (
+            1,
+            20,
+            r"errors are correlated over about \d\d positions, and blocks of 20 are short for that",
+        ),
         (1, 300, "10 blocks, and fewer than 30 are few"),
         (1, None, r"warning: \d\d blocks, and fewer than 30 are few"),
     ],

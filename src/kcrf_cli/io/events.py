@@ -54,8 +54,8 @@ class ProgressMessages(Observer):
             case Progress():
                 self._passed(event)
             case Trial():
-                width = len(variances_text(dict.fromkeys(event.sigma2, WIDEST_VARIANCE)))  # so that figures line up
-                self.note(f"  sigma2: {variances_text(event.sigma2):<{width}}  {event.text}")
+                widest = variances_text(dict.fromkeys(event.sigma2, WIDEST_VARIANCE))
+                self.note(f"  sigma2: {variances_text(event.sigma2):<{len(widest)}}  {event.text}")
             case GrowthRound():
                 self.note("  " + render.growth_text(event))
             case Structure():

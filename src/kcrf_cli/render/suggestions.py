@@ -18,7 +18,15 @@ import click
 import numpy as np
 
 from kcrf_core._version import __version__
-from kcrf_core.corpora import CodedColumn, Corpus, DocumentBlock, Format, ParsedBlock, column_place, joined
+from kcrf_core.corpora import (
+    CodedColumn,
+    Corpus,
+    DocumentBlock,
+    Format,
+    ParsedBlock,
+    column_place,
+    joined,
+)
 from kcrf_core.errors import DataError
 from kcrf_core.model import Model
 from kcrf_core.scoring import OUTSIDE, SpanFinder, detect_scheme, readable_place, split_label
@@ -147,7 +155,7 @@ class Batch:
             raise click.UsageError(f"--to {self.to} is for words, and {corpus.source} has no column of them")
         names, data, lines = model.labels if model else (), block.data, list[bytes]()
         spans = model.encoding.span_labels if model else ()
-        others, unknown = self._unknown_labels(corpus, names) if labelled else ((), np.full(corpus.positions, -1))
+        others, unknown = self._unknown_labels(corpus, names, labelled)
         names = *names, *others
         if detect_scheme(spans):
             spans = *spans, *(label if split_label(label) else OUTSIDE for label in others)
@@ -190,12 +198,20 @@ class Batch:
                 (places[a][0], places[b - 1][1], label, round(float(sure[a:b].min()), 6))
                 for a, b, label in found_parts(names, finder, labels)
             ]
-            return why, Suggestion(text, parts, round(float(np.exp(found.log_probabilities[own])), 6), rules)
+            probability = round(float(np.exp(found.log_probabilities[own])), 6)
+            return why, Suggestion(text, parts, probability, rules)
 
         return content
 
-    def _unknown_labels(self, corpus: Corpus, names: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:
-        """Return labels that are not among the model's names, and their numbers behind those [N], else -1."""
+    def _unknown_labels(
+        self, corpus: Corpus, names: Sequence[str], labelled: bool
+    ) -> tuple[tuple[str, ...], np.ndarray]:
+        """Return labels that are not among the model's, and their numbers behind those, [N].
+
+        The number is -1 at other positions.
+        """
+        if not labelled:
+            return (), np.full(corpus.positions, -1)
         given = CodedColumn.of(corpus.columns[-1])
         others = tuple(sorted(given.present.difference(names, [self._free])))
         numbers = given.numbered(others)

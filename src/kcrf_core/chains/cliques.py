@@ -289,7 +289,8 @@ class Edge(LabelClique):
         if form == MATRIX:
             # Tagging knows cliques, too, and need not wait for SciPy.
             return linear_algebra.block_diag(
-                total, *(_covariance(node[rows].astype(np.float64), weights) for rows, weights in ends)
+                total,
+                *(_covariance(node[rows].astype(np.float64), weights) for rows, weights in ends),
             )
         return np.concatenate([total, *(weights @ node[rows] for rows, weights in ends)])
 

@@ -101,7 +101,7 @@ class Encoding:
     half_known: str | None = None  # labels are SETS or SOFT
     weight: str | None = None  # the column that says what sequences weigh
     layout: Layout = PLAIN  # of files of columns
-    odd_labels: tuple[str, ...] = ()  # that are not of the scheme of nearly all others, and count as O for spans
+    odd_labels: tuple[str, ...] = ()  # not of the scheme of nearly all others: O for spans
     warnings: tuple[str, ...] = ()  # what looked like a slip in the training data; not stored
 
     @property
@@ -457,16 +457,16 @@ class Encoding:
         return [*out, *self.warnings, *missing_remarks(amount.missing)]
 
     def _label_list(self, data: Dataset | Amount) -> str:
-        """Return the labels in a line; of too many the first and, where their numbers are known, the rarest."""
+        """Return the labels in a line; of too many the first, and the rarest ones if known."""
         every = ", ".join(self.labels)
         if len(every) <= LONGEST_LIST:
             return every
         if isinstance(data, Amount) or data.labels is None:
             return f"{', '.join(self.labels[:MOST_NAMED])}, ..."
         numbers = np.bincount(data.labels[data.labels >= 0], minlength=len(self.labels))
-        rare = [y for y in np.argsort(numbers, kind="stable").tolist() if y >= MOST_NAMED][:MOST_RARE]
-        shown = [*self.labels[:MOST_NAMED], "...", *(f"{self.labels[y]} ({numbers[y]:,})" for y in reversed(rare))]
-        return ", ".join(shown)
+        rarest = [y for y in np.argsort(numbers, kind="stable").tolist() if y >= MOST_NAMED]
+        shown = [f"{self.labels[y]} ({numbers[y]:,})" for y in reversed(rarest[:MOST_RARE])]
+        return ", ".join([*self.labels[:MOST_NAMED], "...", *shown])
 
     def kinds(self) -> str:
         """Return a line with the real and the categorical features, and their number of values."""
@@ -593,8 +593,8 @@ class Encoding:
             layout = parse_config({"header": False, **header.get("layout", {})}).layout
             format.check_layout(layout)
             labels = tuple(contents.strings("labels"))
-            odd = tuple(header.get("odd_labels", ()))
-            encoding = cls(format.name, columns, labels, features, unobserved, half_known, weight, layout, odd)
+            about = unobserved, half_known, weight, layout, tuple(header.get("odd_labels", ()))
+            encoding = cls(format.name, columns, labels, features, *about)
         except NotRegistered as error:
             raise FileFormatError(f"{contents.path}: {error}", settings=error.settings) from None
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, ConfigError) as error:
@@ -605,7 +605,7 @@ class Encoding:
             raise contents.error("'half_known' is of no kind that is known")
         if weight is not None and weight not in columns[:-1]:
             raise contents.error("'weight' is no column")
-        if not set(odd) < set(labels):
+        if not set(encoding.odd_labels) < set(labels):
             raise contents.error("'odd_labels' are not among the labels")
         if any(map(BREAKS.search, (*encoding.labels, unobserved or ""))):
             raise contents.error("a label has a TAB or a line end inside")
@@ -627,7 +627,8 @@ class Encoding:
 
 
 MOST_NAMED = 8
-LONGEST_LIST, MOST_RARE = 300, 4  # characters of a list of all labels; rare ones at the end of a shorter list
+LONGEST_LIST = 300  # characters of a list of all labels
+MOST_RARE = 4  # at the end of a shorter list
 
 
 def _few(names: Sequence[str]) -> str:
@@ -659,11 +660,15 @@ REAL_WINDOW = (0,)
 EMBEDDINGS_WINDOW = (-1, 0, 1)
 
 
-def fit_encoding(config: Config, corpus: Corpus, odd: Collection[str] | None = None) -> tuple[Encoding, Dataset]:
+def fit_encoding(
+    config: Config,
+    corpus: Corpus,
+    odd: Collection[str] | None = None,
+) -> tuple[Encoding, Dataset]:
     """Fit vocabularies and scaling to training data, and encode it.
 
-    `odd` are the labels that are not of the scheme of nearly all others in the data that the corpus is a part of;
-    None: those of the corpus.
+    `odd` are the labels that are not of the scheme of nearly all others, in the data that the
+    corpus is a part of; None: those of the corpus.
 
     >>> from kcrf_core import fit_encoding, parse_config, read_corpus
     >>> config = parse_config({"columns": ["word", "class", "duration", "f0", "energy", "label"]})
@@ -682,8 +687,12 @@ def input_hashes(config: Config, corpus: Corpus) -> np.ndarray:
     return fit_to(config, columns).position_hashes(columns)
 
 
-def fit_to(config: Config, columns: TrainingColumns, odd: Collection[str] | None = None) -> Encoding:
-    """Fit vocabularies and scaling to training data, which may come in parts; see `fit_encoding`."""
+def fit_to(
+    config: Config,
+    columns: TrainingColumns,
+    odd: Collection[str] | None = None,
+) -> Encoding:
+    """Fit vocabularies and scaling to training data that may come in parts; see `fit_encoding`."""
     corpus = columns.corpus
     names = column_names(config, corpus)
     left_out = left_out_columns(config, names)
@@ -736,7 +745,10 @@ def fit_to(config: Config, columns: TrainingColumns, odd: Collection[str] | None
         ),
         odd_labels=odd,
     )
-    slips = (*label_warnings(columns, counts, odd), *column_warnings(columns, counts, names, encoding.used))
+    slips = (
+        *label_warnings(columns, counts, odd),
+        *column_warnings(columns, counts, names, encoding.used),
+    )
     encoding = replace(encoding, warnings=(*slips, *columns.warnings))
     idle = [name for name in corpus.vectors if name not in encoding.vectors]
     if idle:

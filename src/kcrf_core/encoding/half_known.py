@@ -41,7 +41,7 @@ def label_weights(text: str, kind: str | None) -> dict[str, float]:
 
 
 def label_counts(columns: TrainingColumns, config: Config) -> dict[str, int]:
-    """Return the count of each label of training data, in sorted order; labels of a set count once each.
+    """Return the count of each label of training data, sorted; those of a set count once each.
 
     An error names the first line with a text that cannot be read.
     """

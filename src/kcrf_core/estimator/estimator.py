@@ -459,8 +459,9 @@ class KernelCRF:
         self._places = X.places if isinstance(X, FrameRows) and X.sequence and X.alone else None
         if report.result.reason not in (CERTIFIED, STATIONARY, PRUNED):
             tolerance = config.training.tolerance or SHARE
-            distance = f"{distance_text(report.result.gap, tolerance)}; max_iterations or tolerance can be larger"
+            distance = distance_text(report.result.gap, tolerance)
             message = f"stopped ({report.result.reason}) {distance}"
+            message += "; max_iterations or tolerance can be larger"
             warnings.warn(message, own_or(UserWarning, "ConvergenceWarning"), stacklevel=2)
         return self
 
@@ -875,7 +876,10 @@ class KernelCRF:
             with Workers(1, memory=0):
                 found = decoder.feed(corpus, True)
             return X, found.labels if found.marginals is None else found.marginals
-        ruled, costs = self._rules(allowed) is not None, decision.costs(model.labels, model.encoding.odd_labels)
+        ruled, costs = (
+            self._rules(allowed) is not None,
+            decision.costs(model.labels, model.encoding.odd_labels),
+        )
         if not (marginals or ruled) and costs is None and model.deciding(decision) is model:
             quick: LibraryLabels | None = self.__dict__.get("_quick")
             best = quick.of(X) if quick is not None and quick.model is model else None
@@ -1050,11 +1054,12 @@ def _restored(kind: type[KernelCRF], plugin: Any) -> KernelCRF:
 
 def distance_text(gap: float, tolerance: float) -> str:
     """Return words about a relative gap, with the digits that tell it from the tolerance."""
+    allowed = f"and the relative tolerance is {tolerance:g}"
     if math.isinf(gap):
-        return f"with no bound on the distance from the optimum, and the relative tolerance is {tolerance:g}"
+        return f"with no bound on the distance from the optimum, {allowed}"
     texts = (f"{gap:.{digits}g}" for digits in range(3, 18))
     shown = next((text for text in texts if text != f"{tolerance:g}"), f"{gap:g}")
-    return f"within {shown} of the optimum, and the relative tolerance is {tolerance:g}"
+    return f"within {shown} of the optimum, {allowed}"
 
 
 def _names(kind: type) -> tuple[str, ...]:

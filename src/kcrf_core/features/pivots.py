@@ -107,10 +107,11 @@ class PivotPlan(TermPlan):
         """Report a kernel that no feature map has."""
         if found.negative:
             context.observer.report(
-                f"warning: term {self.term.name}: the {self.term.kernel.title} kernel is not positive semidefinite: "
-                f"its factorisation found a negative diagonal at {counted(found.negative, 'input')}, and stopped at "
-                f"{counted(len(found.rows), 'pivot')}: these do not stand for the kernel, and nothing bounds what "
-                "others would add"
+                f"warning: term {self.term.name}: the {self.term.kernel.title} kernel is not "
+                "positive semidefinite: its factorisation found a negative diagonal at "
+                f"{counted(found.negative, 'input')}, and stopped at "
+                f"{counted(len(found.rows), 'pivot')}: these do not stand for the kernel, and "
+                "nothing bounds what others would add"
             )
 
     def _kept(self, kernel: Kernel, chosen: Basis) -> TermBasis:

@@ -122,10 +122,11 @@ class CompositeKernel(Kernel):
         return sum(errors, np.zeros(len(inputs)))
 
     def relative_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray | None:
-        # By Cauchy's inequality a sum of roots of products is no more than the root of the product of sums.
+        # By Cauchy's inequality a sum of roots is at most the root of the product of sums.
         total = np.zeros(len(inputs))
         for part in self.parts:
-            errors = part.kernel.relative_errors(inputs.columns(part.group), pivots.columns(part.group))
+            rows, others = inputs.columns(part.group), pivots.columns(part.group)
+            errors = part.kernel.relative_errors(rows, others)
             if errors is None:
                 return None
             total += errors
@@ -240,7 +241,7 @@ class CosineKernel(Kernel):
 
     def value_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray:
         own, others = self.kernel.diagonal(inputs), self.kernel.diagonal(pivots)
-        # Errors of the kernel, a part of the largest k(x, x) of a row and the pivots, over roots of two of these.
+        # Errors are a part of the largest k(x, x) of a row and the pivots: over roots of two.
         largest = np.maximum(own, others.max(initial=0.0))
         ratios = largest * inverse_roots(own) * inverse_roots(others).max(initial=0.0)
         errors = self.kernel.value_errors(inputs, pivots) * np.maximum(ratios, 1.0)

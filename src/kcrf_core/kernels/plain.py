@@ -167,7 +167,7 @@ class PolynomialKernel(InnerProductKernel):
         _kernels.polynomial(block, a, c, self.degree)
 
     def relative_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray:
-        # gamma |x| |x'| + coef0 is no more than the root of gamma |x|^2 + coef0 times that of gamma |x'|^2 + coef0.
+        # gamma |x| |x'| + c is at most the root of (gamma |x|^2 + c) (gamma |x'|^2 + c).
         return np.full(len(inputs), self.degree * VALUE_ERROR)
 
     def diagonal(self, inputs: Inputs) -> np.ndarray:

@@ -38,8 +38,8 @@ CANDIDATES_PER_TASK = 8
 # A pivot whose residual is a smaller part of the mean diagonal than this adds rounding, not information.
 FLOORS = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-11}
 
-# k(x, x) - |Phi(x)|^2 below minus this part of k(x, x), or of the mean one if that is more, is not rounding, which was
-# at most 1e-5 and 4e-13 on OCR, sensor readings and words with six kernels.
+# k(x, x) - |Phi(x)|^2 below minus this part of k(x, x), or of the mean one if that is more, is not
+# rounding, which was at most 1e-5 and 4e-13 on OCR, sensor readings and words with six kernels.
 ROUNDING = {np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-8}
 
 Item = TypeVar("Item")
@@ -325,13 +325,17 @@ class Factorisation:
 
 
 def negative_count(diagonal: np.ndarray, explained: np.ndarray, dtype: np.dtype) -> int:
-    """Count positions where k(x, x) [N] is less than |Phi(x)|^2, as it never is with a positive semidefinite kernel."""
+    """Count positions where k(x, x) [N] is less than |Phi(x)|^2, by more than rounding.
+
+    A positive semidefinite kernel has none.
+    """
     rounding = ROUNDING[dtype] * np.maximum(np.abs(diagonal), np.abs(diagonal).mean())
     return int(np.count_nonzero(diagonal - explained < -rounding))
 
 
 def without_pivots(diagonal: np.ndarray) -> NumericError:
     """Return an error that says why no position can be a pivot, by k(x, x) [N]."""
+    message = "the kernel is zero at every position, so there is nothing to choose pivots from"
     if diagonal.any():
-        return NumericError("the kernel is not positive semidefinite: no input has a k(x, x) above zero to be a pivot")
-    return NumericError("the kernel is zero at every position, so there is nothing to choose pivots from")
+        message = "the kernel is not positive semidefinite: no input has a k(x, x) above zero"
+    return NumericError(message)

@@ -171,7 +171,8 @@ class Decoder:
             remarks = rules.remarks(status, part.lines[offsets[:-1]], source)
         review = sets = None
         if marginals is not None and wishes.review:
-            review = self.model.guarantees[REVIEW].marked(self.model.encoding.span_labels, labels, offsets, marginals)
+            names = self.model.encoding.span_labels
+            review = self.model.guarantees[REVIEW].marked(names, labels, offsets, marginals)
         if marginals is not None and wishes.sets:
             sets = self.model.guarantees[SETS].label_sets(labels, marginals)
             sets[sets.sum(axis=1) > wishes.sets] = False

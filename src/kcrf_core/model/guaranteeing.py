@@ -52,7 +52,14 @@ def add_guarantees(
                 raise DataError("spans need all labels, and some are not observed", corpus.source, settings=["of"])
             pair = CodedColumn.of(corpus.columns[-1]), CodedColumn(list(model.labels), labels)
             odd = model.encoding.odd_labels
-            labelling = Labelling(corpus.source, *pair, offsets, corpus.lines, known_labels=model.labels, known_odd=odd)
+            labelling = Labelling(
+                corpus.source,
+                *pair,
+                offsets,
+                corpus.lines,
+                known_labels=model.labels,
+                known_odd=odd,
+            )
             for remark in labelling.odd_remarks(scheme):
                 tell(remark)
             items = Items.spans(labelling, confidence)

@@ -203,7 +203,11 @@ class Model:
     def label_rules(self) -> LabelRules | None:
         """Rules on numbers of the model's labels; None without any."""
         return LabelRules.of(
-            self.rules or RulesConfig(), self.labels, self.seen, self.permitted, self.encoding.odd_labels
+            self.rules or RulesConfig(),
+            self.labels,
+            self.seen,
+            self.permitted,
+            self.encoding.odd_labels,
         )
 
     def softened(self) -> Model:

@@ -86,7 +86,10 @@ def from_model_and_encoded(
     # A label that the model does not know gets a name that fits the scheme and equals no other.
     if model.rules is not None and model.rules.allowed is not None:
         raise ConfigError(f"{source} is encoded and has no column of allowed labels", settings=["allowed"])
-    names = [*model.labels, "<unknown>" if detect_scheme(model.encoding.span_labels) is None else "B-<unknown>"]
+    names = [
+        *model.labels,
+        "<unknown>" if detect_scheme(model.encoding.span_labels) is None else "B-<unknown>",
+    ]
     parts = []
     for dataset in stored.datasets() if isinstance(stored, ShardFolder) else [stored.dataset]:
         if dataset.labels is None:

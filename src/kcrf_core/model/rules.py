@@ -81,7 +81,7 @@ class LabelRules:
         permitted: Transitions | None = None,
         odd: Collection[str] = (),
     ) -> LabelRules | None:
-        """Check rules for some labels, of which `odd` ones are no labels of spans; None without any.
+        """Check rules for some labels, of which odd ones are no labels of spans; None without any.
 
         `seen` are the transitions of the training data, `permitted` those that are left in any case.
         """

@@ -59,12 +59,21 @@ class Decision:
         return self.decode or ("posterior" if self.cost else stored)
 
     def costs(self, labels: Sequence[str], odd: Collection[str] = ()) -> np.ndarray | None:
-        """Return the costs [Y] of missing each label, or None if all are equal; `odd` ones are no labels of spans."""
+        """Return the costs [Y] of missing each label, or None if all are equal.
+
+        Odd labels are no labels of spans.
+        """
         return label_costs(labels, self.cost, odd) if self.cost else None
 
 
-def label_costs(labels: Sequence[str], cost: Mapping[str, float], odd: Collection[str] = ()) -> np.ndarray:
-    """Return costs [Y] of missing each label, 1 unless they are given: by a label, or by the type of labels of spans.
+def label_costs(
+    labels: Sequence[str],
+    cost: Mapping[str, float],
+    odd: Collection[str] = (),
+) -> np.ndarray:
+    """Return costs [Y] of missing each label, 1 unless given: by a label, or by a type of spans.
+
+    Odd labels are no labels of spans.
 
     >>> from kcrf_core.scoring.costs import label_costs
     >>> label_costs(["B-PER", "I-PER", "O"], {"PER": 5, "I-PER": 2})

@@ -39,7 +39,7 @@ class Evaluation:
     confusion: np.ndarray  # [Y, Y] int64, rows gold, columns predicted, in the order of `labels`
     scheme: str | None
     scheme_detected: bool  # or looked for in vain
-    odd_labels: tuple[str, ...]  # that are not of the scheme, as nearly all others are, and count as O for spans
+    odd_labels: tuple[str, ...]  # not of the scheme of nearly all others: O for spans
     spans: SpanScores | None  # None without a scheme
     strict_spans: SpanScores | None  # of the spans that are written as the scheme demands
     # [U, 4] int64 of each sequence that is not empty, or of each block: positions, correct ones, sequences that begin
@@ -80,9 +80,10 @@ def evaluate(
     """Compare the labels of N positions; sequence s is positions offsets[s]:offsets[s+1].
 
     `scheme` is a name from `SCHEMES`, `auto` to detect it, or None for no span scores.
-    `known_labels` are those of the model: they help detection and give `unknown_gold`. `odd_labels` count as O for
-    spans, and so do others that are not of the scheme, if they are at most a hundredth of all labels. Where `units`
-    [U+1] are offsets of blocks within sequences, `unit_counts` are theirs.
+    `known_labels` are those of the model: they help detection and give `unknown_gold`. `odd_labels`
+    count as O for spans, and so do others that are not of the scheme, if they are at most a
+    hundredth of all labels. Where `units` [U+1] are offsets of blocks within sequences,
+    `unit_counts` are theirs.
 
     >>> from kcrf_core import evaluate
     >>> evaluate(["a", "b", "b"], ["a", "b", "a"], [0, 1, 3]).accuracy
@@ -96,7 +97,14 @@ def evaluate(
         raise ValueError(f"offsets do not lead from 0 to {N}")
     known = None if known_labels is None else tuple(known_labels)
     columns = CodedColumn.of(gold), CodedColumn.of(predicted)
-    labelling = Labelling("", *columns, offsets, np.arange(N), known_labels=known, known_odd=tuple(odd_labels))
+    labelling = Labelling(
+        "",
+        *columns,
+        offsets,
+        np.arange(N),
+        known_labels=known,
+        known_odd=tuple(odd_labels),
+    )
     return evaluate_labelling(labelling, scheme, units)
 
 
@@ -164,7 +172,7 @@ def evaluate_labelling(labelling: Labelling, scheme: str | None, units: np.ndarr
         confusion=confusion,
         scheme=scheme,
         scheme_detected=detected,
-        odd_labels=tuple(label for label in sorted(odd) if label in gold.present | predicted.present),
+        odd_labels=tuple(label for label in alphabet if label in odd),
         spans=scores[0],
         strict_spans=scores[1],
         unit_counts=unit_counts,

@@ -59,7 +59,12 @@ class ResamplingUnits:
     correlated: float = 0.0  # positions over which errors are correlated, where units are blocks
 
     @classmethod
-    def of(cls, labelling: Labelling, other: Labelling | None, block: int | None) -> ResamplingUnits:
+    def of(
+        cls,
+        labelling: Labelling,
+        other: Labelling | None,
+        block: int | None,
+    ) -> ResamplingUnits:
         """Return the units of a labelling, and of its difference from another one."""
         sequences = without_empty(np.asarray(labelling.offsets, dtype=np.int64))
         if labelling.groups is not None:
@@ -68,7 +73,8 @@ class ResamplingUnits:
         errors = [labelling.right]
         if other is not None:
             errors.append(labelling.right.astype(np.int8) - other.right)
-        offsets, length = unit_offsets(CodedColumn.of(labelling.gold).codes, sequences, block, errors)
+        codes = CodedColumn.of(labelling.gold).codes
+        offsets, length = unit_offsets(codes, sequences, block, errors)
         kind = "block" if len(offsets) > len(sequences) else "sequence"
         return cls(kind, offsets, None, length if kind == "block" else 0.0)
 
@@ -82,17 +88,17 @@ class ResamplingUnits:
 
     @property
     def doubt(self) -> str | None:
-        """A warning about intervals and p-values of these units; None for many that are long enough."""
-        if self.kind == "block" and (length := self.offsets[-1] / len(self)) < FEWEST_LENGTHS * self.correlated:
+        """A warning about intervals and p-values; None for many units that are long enough."""
+        length = self.offsets[-1] / max(len(self), 1)
+        if self.kind == "block" and length < FEWEST_LENGTHS * self.correlated:
             return (
-                f"warning: errors are correlated over about {self.correlated:.0f} positions, and blocks of "
-                f"{length:.0f} are short for that: intervals are too narrow, and p-values too small"
+                f"warning: errors are correlated over about {self.correlated:.0f} positions, and "
+                f"blocks of {length:.0f} are short for that: intervals are too narrow, and p-values "
+                "too small"
             )
         if len(self) < FEW_UNITS:
-            return (
-                f"warning: {counted(len(self), self.kind)}, and fewer than {FEW_UNITS} are few: intervals are rather "
-                "too narrow"
-            )
+            few = f"{counted(len(self), self.kind)}, and fewer than {FEW_UNITS} are few"
+            return f"warning: {few}: intervals are rather too narrow"
         return None
 
     def sums(self, counts: np.ndarray) -> np.ndarray:
@@ -323,7 +329,11 @@ def _yardstick(labelling: Labelling, scores: Evaluation, options: JudgementOptio
 
 
 def _measured(
-    yardstick: Yardstick, names: Sequence[str], labelling: Labelling, scores: Evaluation, units: ResamplingUnits
+    yardstick: Yardstick,
+    names: Sequence[str],
+    labelling: Labelling,
+    scores: Evaluation,
+    units: ResamplingUnits,
 ) -> np.ndarray:
     """Return the counts of the yardstick, whose labels have these names, for each unit."""
     positions, right, _, _, *spans = (scores.unit_counts if yardstick.strict is None else scores.strict_counts).T
@@ -331,7 +341,8 @@ def _measured(
         return units.sums(np.stack([right, positions], axis=1).astype(np.float64))
     if yardstick.name == "f1":
         return units.sums(np.stack([2 * spans[2], spans[0] + spans[1]], axis=1).astype(np.float64))
-    gold, predicted = (CodedColumn.of(own).numbered(names, len(names)) for own in (labelling.gold, labelling.predicted))
+    gold = CodedColumn.of(labelling.gold).numbered(names, len(names))
+    predicted = CodedColumn.of(labelling.predicted).numbered(names, len(names))
     logs = None
     if yardstick.by_probability:
         with np.errstate(divide="ignore"):

@@ -55,7 +55,7 @@ class Labelling:
     seen: SeenWords | None = None  # those of `words`, where a model with such a column gave the labels
     probabilities: Probabilities | None = None
     known_labels: tuple[str, ...] | None = None  # those of the model
-    known_odd: tuple[str, ...] = ()  # labels that are known not to be of the scheme of nearly all others
+    known_odd: tuple[str, ...] = ()  # known not to be of the scheme of nearly all others
     left_out: int = 0  # positions whose gold label is not observed, and which are not among the N
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have
     decode: str | None = None  # the decoder that a model gave the labels by; None where they were read
@@ -72,7 +72,7 @@ class Labelling:
 
     @cached_property
     def label_counts(self) -> dict[str, int]:
-        """The count of each label, gold and predicted together; those of the model are there in any case."""
+        """The count of each label, gold and predicted; 0 of others that the model knows."""
         counts = dict.fromkeys(self.known_labels or (), 0)
         for labels in (self.gold, self.predicted):
             for label, count in count_labels(labels).items():
@@ -91,7 +91,7 @@ class Labelling:
         return known if set(more) & set(self.known_labels or ()) else known + more
 
     def odd_remarks(self, scheme: str | None) -> list[str]:
-        """Return warnings about gold and predicted labels that are not of the scheme; None if they have none."""
+        """Return warnings about gold and predicted labels that are of no scheme."""
         out = []
         for what, labels in (("gold", self.gold), ("predicted", self.predicted)):
             column, counts = CodedColumn.of(labels), count_labels(labels)
@@ -104,13 +104,15 @@ class Labelling:
                 lost = lost_spans_remark(counts, line, f"{what} labels")
                 out += [] if lost is None else [f"warning: {self.source}: {lost}"]
             elif odd:
-                out.append(f"warning: {self.source}: {odd_remark(scheme, odd, counts, line, f'{what} labels')}")
+                remark = odd_remark(scheme, odd, counts, line, f"{what} labels")
+                out.append(f"warning: {self.source}: {remark}")
         return out
 
     @cached_property
     def spans(self) -> SpanMatches:
         """Gold and predicted spans, where labels are those of a scheme."""
-        return match_spans(CodedColumn.of(self.gold), CodedColumn.of(self.predicted), self.offsets, self.odd_labels)
+        gold, predicted = CodedColumn.of(self.gold), CodedColumn.of(self.predicted)
+        return match_spans(gold, predicted, self.offsets, self.odd_labels)
 
 
 def count_labels(labels: Sequence[str]) -> dict[str, int]:

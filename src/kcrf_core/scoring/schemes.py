@@ -22,8 +22,8 @@ CLOSING = frozenset("ESLU")  # a span ends here whatever comes next
 WHOLE = frozenset("SU")  # a span of one position
 OUTSIDE = "O"
 
-# Share of labels that may be of another form than those of a scheme, and share from which on they are worth a warning.
-MOST_ODD, MANY_ODD = 0.01, 0.5
+MOST_ODD = 0.01  # share of labels that may be of another form than those of a scheme
+MANY_ODD = 0.5  # share up to which others are worth a warning
 
 LabelPart = tuple[str, str]  # letter and type of a label
 
@@ -104,9 +104,10 @@ def detect_scheme(labels: Iterable[str]) -> str | None:
 
 
 def odd_labels(counts: Mapping[str, int], most: float = MOST_ODD) -> tuple[str, ...]:
-    """Return the labels that are not of the scheme of nearly all others; none without such a scheme.
+    """Return the labels that are not of the scheme of nearly all others; none without a scheme.
 
-    `counts` says how often each label occurs, `most` is the largest share of odd labels; a single one is always few.
+    `counts` says how often each label occurs, `most` is the largest share of odd labels; a single
+    one is always few.
 
     >>> from kcrf_core.scoring import odd_labels
     >>> odd_labels({"B-PER": 60, "I-PER": 39, "O": 900, "0": 1})
@@ -127,7 +128,8 @@ def odd_labels(counts: Mapping[str, int], most: float = MOST_ODD) -> tuple[str, 
             elif part[0] != OUTSIDE:
                 spans += count
         number = sum(odd.values())
-        # Where O is most of the data, labels of classes without a scheme are few, too, but more than those of spans.
+        # Where O is most of the data, labels of classes without a scheme are few, too, but those of
+        # spans are fewer.
         few = number <= max(most * total, 1) and number < spans and of_form <= most * spans
         if few and detect_scheme(counts.keys() - odd) and (not best or number < sum(best.values())):
             best = odd
@@ -140,31 +142,41 @@ def labels_of_spans(labels: Sequence[str], odd: Collection[str]) -> tuple[str, .
 
 
 def odd_remark(
-    scheme: str, odd: Sequence[str], counts: Mapping[str, int], line: Callable[[str], int | None], what: str = "labels"
+    scheme: str,
+    odd: Sequence[str],
+    counts: Mapping[str, int],
+    line: Callable[[str], int | None],
+    what: str = "labels",
 ) -> str:
     """Return a remark on odd labels; `line` returns the first line of a label, if that is known."""
     number, total = sum(counts[label] for label in odd), sum(counts.values())
     verb, them = ("is", "it is") if number == 1 else ("are", "they are")
-    return (
-        f"{number:,} of {total:,} {what} {verb} not of the scheme {scheme}, and {them} counted as O for spans: "
-        f"{labels_with_lines(odd, counts, line)}"
-    )
+    counted_as = f"{them} counted as O for spans: {labels_with_lines(odd, counts, line)}"
+    return f"{number:,} of {total:,} {what} {verb} not of the scheme {scheme}, and {counted_as}"
 
 
-def lost_spans_remark(counts: Mapping[str, int], line: Callable[[str], int | None], what: str = "labels") -> str | None:
-    """Return a remark on labels that are not counted as spans, although many are those of a scheme; None elsewhere."""
+def lost_spans_remark(
+    counts: Mapping[str, int],
+    line: Callable[[str], int | None],
+    what: str = "labels",
+) -> str | None:
+    """Return a remark on labels of which many are those of a scheme, but not enough."""
     many = odd_labels(counts, MANY_ODD)
     if not many or odd_labels(counts):
         return None
     spans = next(label for label in counts if label not in many and label != OUTSIDE)
     number, total = sum(counts[label] for label in many), sum(counts.values())
     return (
-        f"{what} such as '{spans}' are those of spans, but {number:,} of {total:,} are not, so that no spans are "
-        f"scored: {labels_with_lines(many, counts, line)}"
+        f"{what} such as '{spans}' are those of spans, but {number:,} of {total:,} are not, so that "
+        f"no spans are scored: {labels_with_lines(many, counts, line)}"
     )
 
 
-def labels_with_lines(labels: Sequence[str], counts: Mapping[str, int], line: Callable[[str], int | None]) -> str:
+def labels_with_lines(
+    labels: Sequence[str],
+    counts: Mapping[str, int],
+    line: Callable[[str], int | None],
+) -> str:
     """Return labels with the number of each and its first line; of many the first.
 
     >>> from kcrf_core.scoring import labels_with_lines
@@ -177,6 +189,7 @@ def labels_with_lines(labels: Sequence[str], counts: Mapping[str, int], line: Ca
         if number == 1:
             shown.append(f"'{label}'" if first is None else f"'{label}' in line {first}")
         else:
-            shown.append(f"'{label}' ({number:,}{'' if first is None else f', first in line {first}'})")
+            place = "" if first is None else f", first in line {first}"
+            shown.append(f"'{label}' ({number:,}{place})")
     more = len(labels) - len(shown)
     return ", ".join(shown) + (f", and {more:,} more" if more else "")

@@ -24,8 +24,8 @@ _BOOTSTRAP, _RANDOMISATION = 0, 1
 FEW_SEQUENCES = 20  # below that many, long ones are taken in blocks
 GAPS_PER_BLOCK = 4  # least length of a block in gaps: runs or windows
 FEWEST_BLOCKS, MOST_BLOCKS = 10, 40  # that all sequences together are divided into, about
-# Length of a block in correlation lengths of errors: wanted, and least, below which intervals are clearly too narrow.
-LENGTHS_PER_BLOCK, FEWEST_LENGTHS = 8, 4
+LENGTHS_PER_BLOCK = 8  # wanted length of a block in correlation lengths of errors
+FEWEST_LENGTHS = 4  # below which intervals are clearly too narrow
 WINDOW = 5  # correlation lengths that a sum of autocorrelations reaches
 FEW_UNITS = 30  # below that many, intervals and p-values are less sure than they say
 
@@ -138,8 +138,8 @@ def bootstrap(
 def expanded_tail(confidence: float, units: int) -> float:
     """Return the part of resampled figures on each side of an interval, from so many units.
 
-    Quantiles of resamples make intervals that are as narrow as those of the normal distribution with a variance that is
-    (n - 1) / n of the true one; those of Student's distribution are as far out (Hesterberg 2015).
+    Plain quantiles of resamples are those of a normal distribution with (n - 1) / n of the
+    variance. These are as far out as those of Student's distribution (Hesterberg 2015).
     """
     if units < 2:
         return (1 - confidence) / 2
@@ -177,8 +177,8 @@ def block_borders(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the starts and ends of blocks of some sequences that are not empty: of about `block` positions, if given.
 
-    Else there are about MOST_BLOCKS of them, each worth a gap on both sides, and of at least so many positions, unless
-    that leaves too few; None if sequences are many, or too short for two blocks each.
+    Else there are about MOST_BLOCKS of them, each worth a gap on both sides, and of the least
+    number of positions unless that leaves too few; None if sequences are many, or too short for two each.
     """
     lengths = np.diff(offsets)[sequences]
     total = int(lengths.sum())
@@ -198,9 +198,9 @@ def block_borders(
 
 
 def correlation_length(series: np.ndarray, offsets: np.ndarray) -> float:
-    """Return the sum of autocorrelations of a series [N] within sequences, 1 + 2 sum_k rho_k, in positions.
+    """Return the sum of autocorrelations of a series [N] within sequences, 1 + 2 sum_k rho_k.
 
-    It ends at the first lag k of WINDOW times the sum so far, beyond which there is noise alone (Sokal 1997).
+    It ends at the first lag k of WINDOW times the sum so far; beyond is noise alone (Sokal 1997).
     """
     left = series - series.mean()
     pieces = [left[begin:end] for begin, end in pairwise(offsets.tolist())]
@@ -217,18 +217,22 @@ def correlation_length(series: np.ndarray, offsets: np.ndarray) -> float:
 
 
 def unit_offsets(
-    labels: np.ndarray, offsets: np.ndarray, block: int | None = None, errors: Sequence[np.ndarray] = ()
+    labels: np.ndarray,
+    offsets: np.ndarray,
+    block: int | None = None,
+    errors: Sequence[np.ndarray] = (),
 ) -> tuple[np.ndarray, float]:
-    """Return offsets [U+1] of units of labels [N]: sequences that are not empty, or blocks of a few long ones.
+    """Return offsets [U+1] of units of labels [N]: sequences, or blocks of a few long ones.
 
-    Blocks are several times as long as errors, or differences of errors, are correlated, series [N] each; that length
-    comes second, 0 where units are sequences.
+    Blocks are several times as long as errors, or differences of errors, are correlated, series [N]
+    each; that length comes second, 0 where units are sequences.
     """
     offsets = without_empty(offsets)
     every, gap = np.arange(len(offsets) - 1), median_run(labels, offsets)
     if block_borders(offsets, every, block, gap) is None:
         return offsets, 0.0
-    length = max((correlation_length(series.astype(np.float64), offsets) for series in errors), default=1.0)
+    lengths = [correlation_length(series.astype(np.float64), offsets) for series in errors]
+    length = max(lengths, default=1.0)
     borders = block_borders(offsets, every, block, gap, LENGTHS_PER_BLOCK * length)
     assert borders is not None
     return np.append(borders[0], offsets[-1]), length

@@ -257,7 +257,7 @@ class SpanMatches:
 def match_spans(
     gold: CodedColumn, predicted: CodedColumn, offsets: np.ndarray, odd: Collection[str] = ()
 ) -> SpanMatches:
-    """Find the spans of two labellings; sequence s is positions offsets[s]:offsets[s+1]. Odd labels are O."""
+    """Find the spans of two labellings; odd labels are O, sequence s is offsets[s]:offsets[s+1]."""
     alphabet = sorted(gold.present | predicted.present)
     finder, offsets = SpanFinder(labels_of_spans(alphabet, odd)), without_empty(offsets)
     first, second = (finder.find(each.numbered(alphabet), offsets) for each in (gold, predicted))

@@ -116,7 +116,7 @@ class Plan:
     units: int = field(init=False)  # number of sequences or blocks
     labels: tuple[str, ...] = field(init=False)  # of the corpus, sorted
     costs: dict[str, float] = field(init=False)  # of missing each label of the corpus; empty if all are equal
-    odd_labels: tuple[str, ...] = field(init=False)  # of the corpus, that are not of the scheme of nearly all others
+    odd_labels: tuple[str, ...] = field(init=False)  # not of the scheme of nearly all others
     scheme: str | None = field(init=False)  # by all labels of the corpus: a fold may lack those that show it
     yardstick: Yardstick = field(init=False)  # settings are compared by it
     judged_by: str = field(init=False)  # name of the yardstick's figure in results

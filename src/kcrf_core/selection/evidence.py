@@ -15,7 +15,14 @@ import numpy as np
 
 from ..chains import Edges, chain
 from ..model import scores_in_place
-from ..scoring import SpanFinder, Transitions, allowed_transitions, detect_scheme, labels_of_spans, tell_iob_apart
+from ..scoring import (
+    SpanFinder,
+    Transitions,
+    allowed_transitions,
+    detect_scheme,
+    labels_of_spans,
+    tell_iob_apart,
+)
 from ..system import Workers
 from ..training import Scored
 from .planting import ErrorKinds
@@ -57,8 +64,13 @@ class Channel:
         return cls(tuple(labels), np.log(t + np.diag(1 - t.sum(axis=1))), kinds)
 
     @classmethod
-    def by_kind(cls, labels: Sequence[str], counts: np.ndarray, odd: Collection[str] = ()) -> Channel:
-        """Return the channel in which errors of each kind are equally frequent, and lead to frequent labels.
+    def by_kind(
+        cls,
+        labels: Sequence[str],
+        counts: np.ndarray,
+        odd: Collection[str] = (),
+    ) -> Channel:
+        """Return the channel with equally frequent errors of each kind, towards frequent labels.
 
         Odd labels are not of the scheme of all others.
         """
@@ -133,8 +145,12 @@ def span_rules(labels: Sequence[str], gold: np.ndarray, offsets: np.ndarray) -> 
     return allowed_transitions(labels, tell_iob_apart(scheme, SpanFinder(labels).find(gold, offsets)))
 
 
-def errors_of_single_labels(parts: Sequence[Scored], workers: Workers, odd: Collection[str] = ()) -> bool:
-    """Return True if labels are no spans, or improbable ones break the rules of spans, as wrong spans do not.
+def errors_of_single_labels(
+    parts: Sequence[Scored],
+    workers: Workers,
+    odd: Collection[str] = (),
+) -> bool:
+    """Return True if labels are no spans, or improbable ones break rules that wrong spans keep.
 
     Odd labels are not of the scheme of all others.
     """

@@ -94,7 +94,10 @@ def _sums(kinds: np.ndarray, values: np.ndarray, K: int) -> np.ndarray:
 
 def _coefficients(doubts: Sequence[Doubts], target: np.ndarray) -> np.ndarray:
     """Return coefficients [K, P] whose probabilities have these sums of inputs over labels, by kind [K, P]."""
-    minimize, expit = scipy_module("optimize").minimize, scipy_module("special").expit  # only needed here
+    minimize, expit = (
+        scipy_module("optimize").minimize,
+        scipy_module("special").expit,
+    )  # only needed here
     K, P = target.shape
     z = np.concatenate([_inputs(each) for each in doubts])
     kinds = np.concatenate([each.kinds_given_input for each in doubts])

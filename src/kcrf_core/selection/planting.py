@@ -70,7 +70,8 @@ class _SpanPlanter:
         finder = SpanFinder(labels)
         parts = [split_label(label) or OUTSIDE for label in labels]
         # Of several labels that count as O, the most frequent one is O.
-        order = np.argsort(np.bincount(gold[gold >= 0], minlength=len(labels)), kind="stable").tolist()
+        numbers = np.bincount(gold[gold >= 0], minlength=len(labels))
+        order = np.argsort(numbers, kind="stable").tolist()
         self.number = {OUTSIDE if parts[y][0] == "O" else parts[y]: y for y in order}
         self.out, self.offsets, self.rng, self.types = gold.copy(), offsets, rng, finder.types
         # A label that no model knows counts as O here, or as the first label where there is no O.

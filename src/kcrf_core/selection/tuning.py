@@ -273,7 +273,8 @@ def tune(
             "no position has a known label, one of the training data, to score by", dev.source, settings=["dev"]
         )
     yardstick = choose_yardstick(labels, metric or config.training.metric)
-    for warning in slip_warnings(columns, config, names, left_out_columns(config, names).union(left_out)):
+    idle = left_out_columns(config, names).union(left_out)
+    for warning in slip_warnings(columns, config, names, idle):
         listener.note(warning)
     began = None if budget is None else time.perf_counter()
     if dev is None and hold_out.free:
@@ -290,7 +291,16 @@ def tune(
         takes = f"a trial on {rungs[0].positions:,} positions takes about {least / 1e9:.2g} s"
         raise ConfigError(f"{few}: {takes}; give more time", settings=["budget"])
     arena = CorpusArena(
-        space, yardstick, workers, rungs, config.training.seed, journal, stopped, budget is not None, listener.note, odd
+        space,
+        yardstick,
+        workers,
+        rungs,
+        config.training.seed,
+        journal,
+        stopped,
+        budget is not None,
+        listener.note,
+        odd,
     )
     setting = least if began is None else least / 1e9
     search = Search(space.seeds, space.neighbours, arena, total, listener, stopped, began, setting, first=space.first)

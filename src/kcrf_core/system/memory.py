@@ -19,7 +19,7 @@ from ..errors import NoRoomError
 DEFAULT_SHARE = 0.6  # of free memory that tables may take by default: data, weights and other programs need some, too
 FALLBACK = 4 << 30  # if the memory of this machine cannot be found out
 GROUPS = Path("/sys/fs/cgroup")
-# Address space of a library with a BLAS: 98 MiB with SciPy 1.17, and for each thread beyond the first 40 MiB.
+# Address space of a library with a BLAS: 98 MiB with SciPy 1.17, 40 MiB for each further thread.
 BLAS_ROOM, THREAD_ROOM = 112 << 20, 48 << 20
 
 
@@ -65,9 +65,10 @@ def hand_back() -> None:
 
 
 def check_room_for_blas(library: str) -> None:
-    """Raise an error where a limit of address space (`ulimit -v`) leaves too little to load a library with a BLAS.
+    """Raise an error where `ulimit -v` leaves too little address space for a library with a BLAS.
 
-    OpenBLAS up to 0.3.30 asks again and again for memory that it does not get, and no signal is heard meanwhile.
+    OpenBLAS up to 0.3.30 asks again and again for memory that it does not get, and no signal is
+    heard meanwhile.
     """
     try:
         import resource
@@ -84,8 +85,8 @@ def check_room_for_blas(library: str) -> None:
     except OSError:
         allowed, wanted = limit >> 20, needed >> 20
         raise NoRoomError(
-            f"too little address space is left to load {library}: it needs {wanted:,} MiB, and all of this process may "
-            f"have {allowed:,} MiB (ulimit -v): raise that limit"
+            f"too little address space is left to load {library}: it needs {wanted:,} MiB, and all "
+            f"of this process may have {allowed:,} MiB (ulimit -v): raise that limit"
         ) from None
 
 

@@ -136,7 +136,8 @@ def choose_prior(
     if not scales and not judged:
         return Prior(fixed)
     if splits is None:
-        minimiser.observer.report("sigma2 is not searched for: there is too little data to hold some out")
+        why = "there is too little data to hold some out"
+        minimiser.observer.report(f"sigma2 is not searched for: {why}")
         chosen = fixed | {name: _rounded(FALLBACK_VARIANCE / scale) for name, scale in scales.items()}
         return Prior({name: chosen[name] for name in terms})
     about = decoder, start or {}, enough, positions

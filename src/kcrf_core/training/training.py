@@ -246,7 +246,8 @@ class TrainingRun:
         if decision != Decision():
             self._decoder = DecoderChoice(decision.decoder(DECODINGS[0]), span_bonus=training.span_bonus or 0.0)
         if training.span_bonus:
-            span_bonuses(encoding.span_labels, training.span_bonus)  # which refuses labels without spans
+            # Labels without spans are refused.
+            span_bonuses(encoding.span_labels, training.span_bonus)
         self._complete = bool(self._problem.complete.all())  # all labels are observed
         hopeless = 0 if options.dev is None else forbidden_count(encoding, options.dev, training)
         if hopeless:
@@ -259,7 +260,8 @@ class TrainingRun:
         # Forbidden transitions are among the potentials of the model; other rules are for its labels.
         self._rules = replace(config.rules, forbid=())
         # Errors come before training.
-        LabelRules.of(config.rules, encoding.labels, seen_transitions(self._problem), odd=encoding.odd_labels)
+        seen = seen_transitions(self._problem)
+        LabelRules.of(config.rules, encoding.labels, seen, odd=encoding.odd_labels)
         if not self._complete:
             check_partial(config, self._problem.convex, options.select_terms, options.certify)
         check_sparse(config, self._complete, options.select_terms)
