@@ -34,13 +34,15 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 
 $(BIN)/python:
+	@echo 'Making an environment in $(VENV) ...'
 	$(PYTHON) -m venv $(VENV)
 
 # Built again when the Cython sources or the metadata change; Python sources are used in place. Few modules of NumPy,
-# SciPy and the like are ever imported, so pip compiles none of them: Python does at the first import.
+# SciPy and the like are ever imported, so pip compiles none of them: Python does at the first import. It is not quiet,
+# so that a minute does not look like a halt.
 $(VENV)/installed: $(SOURCES) | $(BIN)/python
 	@echo 'Compiling kcrf, which takes about a minute on two cores ...'
-	$(BIN)/python -m pip install --quiet --no-compile --editable .
+	$(BIN)/python -m pip install --no-compile --editable .
 	touch $@
 
 # The packages $(1) of a dependency group or of an extra, into .venv or another environment $(2), also with a pip that does

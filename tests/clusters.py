@@ -17,7 +17,7 @@ SCHEDULER = "from distributed.cli.dask_scheduler import main; main()"
 WORKER = "from distributed.cli.dask_worker import main; main()"
 WITHOUT_KCRF = "import sys; sys.modules['kcrf_core'] = None; "
 OTHER_KCRF = "import kcrf_core._version; kcrf_core._version.__version__ = '0.0.1'; "
-PATIENCE = 60.0
+PATIENCE = 600.0
 
 
 class LoopbackCluster:

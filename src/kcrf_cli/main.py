@@ -23,6 +23,7 @@ import click
 
 from kcrf_core import errors
 from kcrf_core._version import __version__
+from kcrf_core.system import check_room_for_blas
 
 from . import options
 from .io.files import STDOUT
@@ -32,6 +33,9 @@ from .render.visible import shown
 # BLAS works on one thread throughout (see `Workers`), but without this setting it starts one for each
 # core, which wait busily: on 16 cores a second of processor time in each command.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# In errors of threads and of libraries that are loaded.
+NO_MEMORY_LEFT = "can't start new thread", "failed to map segment", "cannot allocate"
 
 FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 INTERRUPTED, CLOSED_PIPE, TERMINATED = 130, 141, 143
@@ -119,6 +123,7 @@ class _Group(click.Group):
                 signal.signal(signal.SIGINT, signal.default_int_handler)
         with exit_codes(), no_lost_signals(), warnings.catch_warnings():
             warnings.showwarning = partial(_show_warning, warnings.showwarning)
+            check_room_for_blas("NumPy")
             result = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -153,9 +158,19 @@ def exit_codes() -> Iterator[None]:
         if isinstance(error.__cause__, KeyboardInterrupt | Terminated):
             stopped = isinstance(error.__cause__, Terminated)
             _leave("terminated" if stopped else "interrupted", TERMINATED if stopped else INTERRUPTED)
+        _leave_if_full(error)
+        raise
+    except ImportError as error:
+        _leave_if_full(error)
         raise
     except MemoryError:
         _leave("out of memory: a smaller --size, a frequency cut-off (--min-count) or less data will help", 1)
+
+
+def _leave_if_full(error: Exception) -> None:
+    """End the program after an error that says in words of its own that no memory is left."""
+    if any(words in str(error) for words in NO_MEMORY_LEFT):
+        _leave(f"out of memory, or of what may be used of it (ulimit -v): {error}", 1)
 
 
 def _leave(message: str, code: int) -> NoReturn:

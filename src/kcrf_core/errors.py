@@ -62,6 +62,10 @@ class DeviceError(KcrfError):
     """A device that cannot be used, or has too little memory for what it is asked for."""
 
 
+class NoRoomError(KcrfError, MemoryError):
+    """Too little address space is left for a library."""
+
+
 class BelowTarget(KcrfError):
     """A figure is below what was asked for."""
 

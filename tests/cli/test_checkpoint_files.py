@@ -35,7 +35,7 @@ def stopped(number, wanted, *arguments):
                 break
         running.send_signal(number)
         seen += running.stderr.read()
-        return running.wait(60), seen
+        return running.wait(), seen
 
 
 # Options, and lines at which the process is killed.

@@ -354,7 +354,7 @@ def test_data_from_a_named_pipe_is_read_whole(kcrf, trained, accent, tmp_path):
         [sys.executable, "-c", f"open({str(pipe)!r}, 'wb').write(open({str(accent)!r}, 'rb').read())"]
     )
     piped = kcrf("evaluate", "-m", trained, pipe, "--json")
-    writer.wait(20)
+    writer.wait()
     assert piped.out == kcrf("evaluate", "-m", trained, accent, "--json").out
 
 
@@ -379,7 +379,7 @@ def test_tag_answers_while_its_input_is_still_open(trained):
             assert running.stdout.readline().startswith(word + b"\tN\t0.1\t120\t60\t")
             assert running.stdout.readline() == b"\n"
         running.stdin.close()
-        assert running.wait(20) == 0
+        assert running.wait() == 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
@@ -387,7 +387,7 @@ def test_closed_pipe_is_141(trained, accent):
     with process("tag", "-m", trained, accent) as running:
         running.stdout.read(10)
         running.stdout.close()
-        assert running.wait(20) == 141
+        assert running.wait() == 141
         assert running.stderr.read() == b""
 
 
@@ -400,11 +400,11 @@ def test_signals_leave_no_half_files(trained, tmp_path, number, code):
     with process("tag", "-m", trained, "-o", folder / "tagged") as running:
         running.stdin.write(b"the\tN\t0.1\t120\t60\n\n")
         running.stdin.flush()
-        deadline = time.monotonic() + 20
-        while not list(folder.iterdir()) and time.monotonic() < deadline:
+        while not list(folder.iterdir()):
+            assert running.poll() is None
             time.sleep(0.05)
         running.send_signal(number)
-        assert running.wait(20) == code
+        assert running.wait() == code
     assert list(folder.iterdir()) == []
 
 
@@ -485,7 +485,7 @@ def test_an_interrupt_before_the_final_fit_writes_nothing(sample_data, tmp_path,
                 break
         running.send_signal(number)
         seen += running.stderr.read().decode()
-        assert running.wait(60) == 128 + number, seen
+        assert running.wait() == 128 + number, seen
     last = "interrupted before there was a model to write" if number == signal.SIGINT else "terminated"
     assert seen.endswith(f"kcrf: {last}\n"), seen
     assert list(folder.iterdir()) == ([model] if older else [])
@@ -497,11 +497,11 @@ def test_an_interrupt_while_data_is_read_writes_nothing(tmp_path):
     model = tmp_path / "m.npz"
     model.write_bytes(b"an older model")
     with process("train", "-", "-o", model) as running:
-        running.stdin.write(b"the\tN\n\n" * 10_000)
+        # More than a pipe holds: much of it has been read when all of it is written.
+        running.stdin.write(b"the\tN\n\n" * 100_000)
         running.stdin.flush()
-        time.sleep(1.0)
         running.send_signal(signal.SIGINT)
-        assert running.wait(60) == 130
+        assert running.wait() == 130
         assert b"Traceback" not in running.stderr.read()
     assert model.read_bytes() == b"an older model"
 
@@ -517,7 +517,7 @@ def test_an_interrupt_of_the_final_fit_writes_a_usable_model(kcrf, first_digits,
                 break
         running.send_signal(number)
         running.stderr.read()
-        assert running.wait(60) == 128 + number
+        assert running.wait() == 128 + number
     done = kcrf("evaluate", "-m", model, first_digits, "--json")
     assert done.code == 0 and json.loads(done.out)["accuracy"] > 0.5
     assert json.loads(log.read_text().splitlines()[-1])["stop"] == "interrupted"

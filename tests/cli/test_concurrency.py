@@ -46,7 +46,7 @@ def test_trainings_into_one_output_leave_the_model_of_one(two_models, data, tmp_
     output = shared / "model.npz"
     running = [start("train", data, "--sigma2", sigma2, "-q", "-o", output) for sigma2 in ("1", "1e-6") * 2]
     for each in running:
-        assert each.communicate(timeout=120) == (b"", b"") and each.returncode == 0
+        assert each.communicate() == (b"", b"") and each.returncode == 0
     assert output.read_bytes() in [path.read_bytes() for path in two_models]
     assert list(shared.iterdir()) == [output]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import numpy as np
 import pytest
@@ -98,11 +97,9 @@ def test_a_thousand_labels(kcrf, tmp_path):
     path, model = tmp_path / "data.conll", tmp_path / "m.npz"
     # Few of them follow each other: each transition takes as many steps as there are pairs of labels.
     path.write_text(rows(960, lambda i: f"w{i}\tL{i}", every=1) + rows(40, lambda i: f"w{960 + i}\tL{960 + i}"))
-    began = time.monotonic()
     done = kcrf("train", path, "--sigma2", 1, "--max-passes", 1, "-o", model)
     assert done.code == 0 and "1,000 labels" in done.err
     assert kcrf("tag", "-m", model, path).code == 0
-    assert time.monotonic() - began < 120
 
 
 def test_too_many_gold_labels_are_refused_before_the_work(kcrf, tmp_path, monkeypatch):

@@ -46,7 +46,7 @@ def test_one_line_in_one_line_out(spans, lag, more):
         running.stdin.close()
         rest = running.stdout.read().splitlines()
         assert [line.split(b" ")[0] for line in rest] == [line.split(b" ")[0] for line in waiting]
-        assert running.wait(20) == 0
+        assert running.wait() == 0
 
 
 @pytest.mark.parametrize("options", [[], ["--marginals", "all"], ["--decode", "posterior", "--cost", "1=3"]])

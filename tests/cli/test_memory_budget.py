@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 
@@ -109,3 +110,27 @@ def test_a_sequence_of_very_many_lines(tmp_path):
         command = [sys.executable, "-c", script, sys.executable, "-m", "kcrf_cli", *map(str, call)]
         peak = 1024 * int(subprocess.run(command, capture_output=True, check=True).stdout)
         assert peak < 100 * 2**20 + 2**31 // 10, call[0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit of address space that is heeded")
+@pytest.mark.parametrize("options", [(), ("--c1", "1")])
+def test_little_address_space_ends_with_one_line(first_accents, tmp_path, options):
+    """Wherever it ends; a small part of these limits left OpenBLAS waiting for ever."""
+    model, codes = tmp_path / "model.npz", []
+    command = [
+        sys.executable,
+        "-m",
+        "kcrf_cli",
+        "train",
+        str(first_accents(20)),
+        "--plain",
+        "--sigma2",
+        "1",
+        "-q",
+    ]
+    for limit in (60, 200, 240):
+        line = f"ulimit -v {limit << 10}; exec {shlex.join([*command, *options, '-o', str(model)])}"
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+        codes.append(done.returncode)
+        assert done.returncode == 0 or (done.returncode == 1 and "Traceback" not in done.stderr), done
+    assert codes[0] == 1

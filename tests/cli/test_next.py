@@ -153,12 +153,24 @@ def test_labels_that_are_known_are_kept(kcrf, model, tmp_path):
     found = kcrf("next", pool, "-m", trained)
     assert re.search("(?m)^Anna\tB-LOC\nlives\t(O|[BI]-...)\n\n", found.text)
     assert "Oslo" not in found.text
-    pool.write_text("Anna\tB-LOC\nlives\tX\nin\t?\n")
-    refused = kcrf("next", pool, "-m", trained)
-    assert refused.code == 3
-    assert "no label 'X'" in refused.err
     pool.write_text("Anna\tB-PER\n")
     assert kcrf("next", pool, "-m", trained).code == 3
+
+
+def test_labels_that_the_model_does_not_know_are_kept_and_not_missing(kcrf, model, tmp_path):
+    trained, pool = model(NAMES), tmp_path / "pool.conll"
+    pool.write_text("Anna\tB-LOC\nlives\tX\n\nBerg\t?\nlives\tX\nVolvo\tB-ORG\nV70\tI-ORG\n")
+    found = kcrf("next", pool, "-m", trained)
+    assert found.code == 0
+    assert re.fullmatch("Berg\t(O|[BI]-...)\nlives\tX\nVolvo\tB-ORG\nV70\tI-ORG\n\n", found.text)
+    assert f"{pool}: 4 labels are unknown to the model (B-ORG, I-ORG, X), and kept\n" in found.err
+    assert f"{pool}: 1 sequence is labelled or known to the model, and left out\n" in found.err
+    found = kcrf("next", pool, "-m", trained, "--to", "doccano")
+    assert [11, 20, "ORG"] in json.loads(found.text)["label"]
+    # All of them are labelled.
+    pool.write_text("Anna\tX\nlives\tX\n")
+    done = kcrf("next", pool, "-m", trained)
+    assert done.code == 3 and "2 labels are unknown to the model (X)" in done.err and "no sequence to label" in done.err
 
 
 def test_lines_keep_their_format(kcrf, model, tmp_path):

@@ -157,7 +157,7 @@ def test_training_shows_settings_and_then_passes(clock, terminal, capsys):
     messages = ProgressMessages(False, clock=clock)
     for setting in range(3):
         for fold in range(2):
-            step = f"setting {setting + 1} of about 12: score variance 1 of all, fold {fold + 1} of 2"
+            step = f"setting {setting + 1} of about 12: sigma2 node 1, fold {fold + 1} of 2"
             messages.tell(Stage("sigma2 search", step, (setting + fold / 2) / 12))
             clock.after(5)
             messages.tell(passed(3, 0.1))
@@ -170,7 +170,7 @@ def test_training_shows_settings_and_then_passes(clock, terminal, capsys):
     messages.report("warning: slow")
     messages.close()
     seen = capsys.readouterr().err
-    assert "\rsigma2 search, about 3 min left: setting 3 of about 12: score variance 1 of all, fold 1 of 2" in seen
+    assert "\rsigma2 search, about 3 min left: setting 3 of about 12: sigma2 node 1, fold 1 of 2" in seen
     assert ", fold 2 of 2, pass 3 |" in seen and "a trial" not in seen
     left = 2 * (math.log(0.001) / math.log(0.8) - 19)
     assert f"\rtraining, about {left:.0f} s left: pass 19, P 100, gap {0.8**19:.2g}" in seen

@@ -24,6 +24,7 @@ from kcrf_core.runtime import RuntimeTagger
 
 SERVER = Path(__file__).resolve().parents[2] / "examples" / "server.py"
 COLUMNS = 5
+PATIENCE = 600  # seconds that a client waits for an answer
 BAD = [
     {},
     [1],
@@ -46,7 +47,7 @@ class Client:
         self.port = port
 
     def request(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request(method, path, body)
             answer = connection.getresponse()
@@ -89,7 +90,7 @@ def serving(model: Path, *options: object):
 
 
 def ended(process: subprocess.Popen) -> tuple[int, str]:
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate()
     return process.returncode, err
 
 
@@ -207,12 +208,12 @@ def test_bad_requests_are_refused_and_end_nothing(exported, sequences):
             ("", b"411"),
             ("Content-Length: 50\r\n", b"400"),  # and then no more
         ):
-            with socket.create_connection(("127.0.0.1", client.port), timeout=30) as raw:
+            with socket.create_connection(("127.0.0.1", client.port), timeout=PATIENCE) as raw:
                 raw.sendall(f"POST / HTTP/1.1\r\nHost: x\r\n{head}\r\n".encode())
                 raw.shutdown(socket.SHUT_WR)
                 assert raw.makefile("rb").readline().split()[1] == status, head
         for rubbish in (b"\x00\xff\r\n\r\n", b"", b"GET " + b"/" * 70_000 + b" HTTP/1.1\r\n\r\n"):
-            with socket.create_connection(("127.0.0.1", client.port), timeout=30) as raw:
+            with socket.create_connection(("127.0.0.1", client.port), timeout=PATIENCE) as raw:
                 raw.sendall(rubbish)
         status, found = client.request("GET", "/health")
         assert status == 200 and json.loads(found)["file"] == "model.kcrf"
@@ -222,19 +223,28 @@ def test_bad_requests_are_refused_and_end_nothing(exported, sequences):
 
 
 def test_sigterm_answers_what_has_come(exported, sequences):
-    rows, *_ = sequences[0]
+    # A second is enough for two requests, unless the machine is busy with other things.
+    assert any(answered_after_sigterm(exported, sequences[0][0], seconds) for seconds in (1, 10, 100))
+
+
+def answered_after_sigterm(exported, rows, drain: int) -> bool:
+    """Return False if the service ended before it was asked."""
     body = json.dumps({"rows": rows}).encode()
-    with serving(exported, "--drain", 2) as (process, client):
-        with socket.create_connection(("127.0.0.1", client.port), timeout=30) as slow:
+    with serving(exported, "--drain", drain) as (process, client):
+        with socket.create_connection(("127.0.0.1", client.port), timeout=PATIENCE) as slow:
             slow.sendall(f"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body[:20])
             while client.metrics()["kcrf_requests_running"] < 2:
                 time.sleep(0.01)
             process.send_signal(signal.SIGTERM)
-            while client.request("GET", "/health")[0] == 200:
-                time.sleep(0.01)
-            assert client.request("GET", "/health")[0] == 503 and client.post({"rows": rows})[0] == 200
+            try:
+                while client.request("GET", "/health")[0] == 200:
+                    time.sleep(0.01)
+                answers = client.request("GET", "/health")[0], client.post({"rows": rows})[0]
+            except ConnectionError:
+                return False
+            assert answers == (503, 200)
             with pytest.raises(ConnectionError):
-                for _ in range(600):
+                while True:
                     client.request("GET", "/health")
                     time.sleep(0.05)
             assert process.poll() is None
@@ -242,6 +252,7 @@ def test_sigterm_answers_what_has_come(exported, sequences):
             answer = slow.makefile("rb").read()
         assert answer.startswith(b"HTTP/1.0 200 OK\r\n") and b'"labels"' in answer
         assert ended(process) == (0, "")
+    return True
 
 
 @pytest.mark.parametrize("part", ["head", "body"])
@@ -251,13 +262,13 @@ def test_slow_clients_do_not_keep_their_places(exported, sequences, part):
         (b"POST / HTTP/1.0\r\n", b"A: b\r\n") if part == "head" else (b"POST / HTTP/1.0\nContent-Length: 999\n\n", b" ")
     )
     with serving(exported, "--seconds", 1) as (process, client):
-        slow = [socket.create_connection(("127.0.0.1", client.port), timeout=30) for _ in range(70)]
-        ended_by, stop = time.monotonic() + 20, threading.Event()
+        slow = [socket.create_connection(("127.0.0.1", client.port), timeout=PATIENCE) for _ in range(70)]
+        stop = threading.Event()
 
         def trickle() -> None:
             for each in slow:
                 each.sendall(begin)
-            while not stop.wait(0.1) and time.monotonic() < ended_by:
+            while not stop.wait(0.1):
                 for each in slow:
                     with suppress(OSError):
                         each.sendall(more)
@@ -265,10 +276,11 @@ def test_slow_clients_do_not_keep_their_places(exported, sequences, part):
         thread = threading.Thread(target=trickle)
         thread.start()
         time.sleep(0.3)
-        answered = client.post({"rows": sequences[0][0]})[0], time.monotonic()
-        stop.set()
-        thread.join()
-        assert answered[0] == 200 and answered[1] < ended_by
+        try:
+            assert client.post({"rows": sequences[0][0]})[0] == 200  # while they still send
+        finally:
+            stop.set()
+            thread.join()
         if part == "body":
             assert slow[0].makefile("rb").readline().split()[1] == b"408"
         for each in slow:

@@ -306,4 +306,4 @@ def test_answers_in_a_pipe(trained):
             assert running.stdout.readline().startswith(word + b"\tN\t0.1\t120\t60\t")
             assert running.stdout.readline() == b"\n"
         running.stdin.close()
-        assert running.wait(20) == 0
+        assert running.wait() == 0

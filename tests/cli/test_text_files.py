@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from kcrf_core.corpora import read_corpus
+from kcrf_core.selection import tuning
 
 ADDRESSES = [
     [("number", "10"), ("street", "Downing St"), ("city", "London")],
@@ -234,10 +235,11 @@ def test_gold_labels_of_some_texts_are_compared_with_labels_of_all(run, tmp_path
     run("evaluate", "--gold", "gold.jsonl", "found", code=3)  # a text less is not the same data
 
 
-def test_tune_reads_dev_data_with_the_kind_of_labels_of_the_data(run, tmp_path):
+def test_tune_reads_dev_data_with_the_kind_of_labels_of_the_data(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(tuning.EFFORTS, "small", 1e8)
     (tmp_path / "data.xml").write_text(as_xml(ADDRESSES * 5))
     (tmp_path / "dev.jsonl").write_text(as_json(ADDRESSES).replace('[0, 2, "number"], ', ""))
-    found = run("tune", "data.xml", "--dev", "dev.jsonl", "--budget", "1s", "-o", "found.yaml").stderr
+    found = run("tune", "data.xml", "--dev", "dev.jsonl", "--effort", "small", "-o", "found.yaml").stderr
     assert "dev.jsonl: 1 token outside of all parts gets O" in found  # labels are names
 
 

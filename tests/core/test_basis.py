@@ -7,7 +7,8 @@ import pytest
 
 import oracle
 from kcrf_core.errors import ConfigError, NumericError
-from kcrf_core.kernels import PolynomialKernel, gram
+from kcrf_core.kernels import InnerProductKernel, PolynomialKernel, gram
+from kcrf_core.kernels.composite import CosineKernel
 from kcrf_core.kernels.plain import LinearKernel, RBFKernel
 from kcrf_core.maps import pivot_choice as basis
 from kcrf_core.system import Workers
@@ -116,6 +117,66 @@ def test_a_kernel_of_zeros_is_an_error(rng, workers):
         choose("random", inputs, LinearKernel(), 2, workers)
     with pytest.raises(NumericError, match="zero"):
         basis.full_basis(inputs, LinearKernel())
+
+
+class SignlessKernel(InnerProductKernel):
+    """No kernel: 0.5 - |x - x'|^2, whose matrix has one positive eigenvalue at most."""
+
+    type = "signless"
+
+    def coefficients(self):
+        return 2.0, -1.0, 0.5
+
+    def function(self, block, xp):
+        pass
+
+    def diagonal(self, inputs):
+        return np.full(len(inputs), 0.5)
+
+
+class NegativeKernel(LinearKernel):
+    def coefficients(self):
+        return -1.0, 0.0, 0.0
+
+    def diagonal(self, inputs):
+        return -super().diagonal(inputs)
+
+
+@pytest.mark.parametrize("method", list(basis.METHODS))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_negative_diagonal_is_found(rng, workers, method, dtype):
+    inputs = random_inputs(rng, 60, 0, 3)
+    found = choose(method, inputs, SignlessKernel(), 20, workers, dtype=dtype)
+    K = gram(SignlessKernel(), inputs, inputs)
+    left = np.diagonal(K) - np.einsum(
+        "nm,nm->n",
+        K[:, found.rows],
+        np.linalg.solve(K[np.ix_(found.rows, found.rows)], K[:, found.rows].T).T,
+    )
+    assert found.negative == np.count_nonzero(left < -1e-3) > 30
+    with pytest.raises(NumericError, match="not positive semidefinite"):
+        choose(method, inputs, NegativeKernel(), 20, workers, dtype=dtype)
+
+
+def test_a_full_map_finds_a_negative_diagonal(rng):
+    assert basis.full_basis(random_inputs(rng, 60, 0, 3), SignlessKernel()).negative > 30
+    with pytest.raises(NumericError, match="not positive semidefinite"):
+        basis.full_basis(random_inputs(rng, 60, 0, 3), NegativeKernel())
+
+
+@pytest.mark.parametrize("method", list(basis.METHODS))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rounding_is_no_negative_diagonal(rng, workers, method, dtype):
+    inputs = random_inputs(rng, 400, 2, 3)
+    inputs.real[:, 0] *= 100
+    kernels = (
+        LinearKernel(),
+        CosineKernel(LinearKernel()),
+        RBFKernel(1e-4),
+        PolynomialKernel(8, 0.2, 0.0, 1.0),
+    )
+    for kernel in kernels:
+        assert choose(method, inputs, kernel, 300, workers, dtype=dtype).negative == 0
 
 
 def test_unknown_method(rng, workers):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from dataclasses import replace
+from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import oracle
+from kcrf_core import KernelCRF
 from kcrf_core.config import load_yaml, parse_config
 from kcrf_core.errors import ConfigError
 from kcrf_core.kernels import (
@@ -94,6 +99,96 @@ def test_errors_of_a_row_do_not_depend_on_its_company(rng, kernel):
     errors, some = kernel.value_errors(rows, pivots), np.arange(3, 23, 4)
     assert errors.shape == (23,) and (errors > 0).all()
     assert kernel.value_errors(rows.take(some), pivots).tolist() == errors[some].tolist()
+
+
+EVEN = PolynomialKernel(2, 0.5, 0.0, 0.7)
+TOGETHER = Group(real=(0, 1, 2))
+NEAR_ZERO = {
+    "linear": LinearKernel(),
+    "poly": EVEN,
+    "poly-3": PolynomialKernel(3, 1.5, 0.0, 0.3),
+    "sum": SumKernel((Part(TOGETHER, EVEN), Part(Group(real=(1,)), LinearKernel())), (0.5, 1.5)),
+    "product": ProductKernel((Part(TOGETHER, EVEN), Part(Group(real=(0, 2)), LinearKernel())), 0.2),
+}
+
+
+def exact_value(kernel, x, y):
+    """The value of a kernel without `coef0` for two rows of fractions."""
+    if kernel.type in ("sum", "product"):
+        values = [
+            exact_value(one.kernel, *([row[r] for r in one.group.real] for row in (x, y))) for one in kernel.parts
+        ]
+        if kernel.type == "sum":
+            return sum(Fraction(weight) * value for weight, value in zip(kernel.weights, values, strict=True))
+        return Fraction(kernel.scale) * math.prod(values)
+    inner = sum(a * b for a, b in zip(x, y, strict=True))
+    return (
+        inner if kernel.type == "linear" else Fraction(kernel.scale) * (Fraction(kernel.gamma) * inner) ** kernel.degree
+    )
+
+
+@pytest.mark.parametrize("inner", NEAR_ZERO.values(), ids=NEAR_ZERO)
+def test_errors_of_cosines_are_bounded_near_zero_and_by_little(rng, inner):
+    inputs = random_inputs(rng, 30, 0, 3)
+    inputs.real[:] *= 10.0 ** rng.uniform(-20, 0, (30, 1))
+    kernel, rows = (
+        CosineKernel(inner),
+        [[Fraction(number) for number in row] for row in inputs.real.tolist()],
+    )
+    K, errors = gram(kernel, inputs, inputs), kernel.value_errors(inputs, inputs)
+    assert errors.max() < 1e-13
+    lengths = [exact_value(inner, row, row) for row in rows]
+    with localcontext() as context:
+        context.prec = 40
+        for i, j in itertools.product(range(30), repeat=2):
+            value = exact_value(inner, rows[i], rows[j])
+            square = value * value / (lengths[i] * lengths[j])
+            exact = (Decimal(square.numerator) / Decimal(square.denominator)).sqrt().copy_sign(1 if value > 0 else -1)
+            assert abs(exact - Decimal(float(K[i, j]))) <= errors[i]
+
+
+def test_bounds_of_kernels_with_other_errors_grow_near_zero(rng):
+    """Values of numbers too small for a double, and of kernels that say nothing of sqrt(k(x, x) k(x', x'))."""
+    rows, pivots = random_inputs(rng, 5, 0, 2), random_inputs(rng, 4, 0, 2)
+    rows.real[2] *= 1e-79
+    errors = CosineKernel(EVEN).value_errors(rows, pivots)
+    assert errors[2] > 1e100 and np.delete(errors, 2).max() < 1e-13
+
+    class Unknown(PolynomialKernel):
+        def relative_errors(self, inputs, pivots):
+            return None
+
+    rows.real[2] *= 1e74
+    assert CosineKernel(Unknown(2, 0.5, 0.0, 0.7)).value_errors(rows, pivots)[2] > 1e-8
+    parts = (
+        Part(Group(real=(0,)), Unknown(2, 0.5, 0.0, 0.7)),
+        Part(Group(real=(1,)), LinearKernel()),
+    )
+    assert CosineKernel(SumKernel(parts, (1.0, 1.0))).value_errors(rows, pivots)[2] > 1e-10
+
+
+def test_a_cosine_without_a_constant_is_certified_on_numbers_near_zero(rng):
+    found = []
+    for factor in (1.0, 1e-8):
+        rng = np.random.default_rng(3)
+        numbers = rng.normal(size=(20, 6, 1))
+        labels = np.where(numbers[..., 0] + 0.5 * rng.normal(size=(20, 6)) > 0, "a", "b").tolist()
+        numbers[::4, 2] *= factor
+        model = KernelCRF(
+            kernel="poly",
+            coef0=0.0,
+            cosine=True,
+            size=2,
+            scale="none",
+            sigma2=3.0,
+            precision="double",
+            certify="exact",
+        )
+        found.append(model.fit(list(numbers), labels).model_.info["training"])
+    assert [one["stop"] for one in found] == ["certified", "certified"]
+    assert (
+        found[1]["outside_bound"] == pytest.approx(found[0]["outside_bound"], rel=0.1) and found[1]["outside_bound"] < 1
+    )
 
 
 def check_partitions(rows, pivots, kernel):

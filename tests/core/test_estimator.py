@@ -17,6 +17,7 @@ from kcrf_cli.main import main
 from kcrf_core import ConfigError, FileFormatError, KernelCRF, Model, fit_encoding, metrics, parse_config, read_corpus
 from kcrf_core.corpora import corpus_of
 from kcrf_core.corpora.corpus import concatenate
+from kcrf_core.estimator.estimator import distance_text
 
 
 def number_data(rng, count=40, columns=2):
@@ -411,10 +412,25 @@ def test_certificate(rng):
     found = crf.certificate_
     assert found.reason == "certified" and 0 <= found.gap <= 1e-4
     assert found.gap == pytest.approx((found.objective - found.lower_bound) / found.lower_bound, rel=1e-6)
-    with pytest.warns(UserWarning, match="stopped") as told:
+    with pytest.warns(UserWarning, match=r"stopped \(passes\) .* relative tolerance is 0.001; max_iterations") as told:
         early = KernelCRF(c2=1, max_iterations=2).fit(*word_data(rng))
     assert early.certificate_.gap > 1e-3 and early.n_iter_ <= 3  # the last in double precision
     assert told[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("gap", "said"),
+    [
+        (0.0123456, "within 0.0123 of the optimum, and the relative tolerance is 0.001"),
+        (0.0010000421, "within 0.00100004 of the optimum, and the relative tolerance is 0.001"),
+        (
+            np.inf,
+            "with no bound on the distance from the optimum, and the relative tolerance is 0.001",
+        ),
+    ],
+)
+def test_a_gap_has_the_digits_that_tell_it_from_the_tolerance(gap, said):
+    assert distance_text(gap, 1e-3) == said
 
 
 def test_dev_data_is_scored(rng):

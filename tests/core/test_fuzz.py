@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import time
 import zipfile
 
 import numpy as np
@@ -85,8 +84,6 @@ def test_headers_nested_without_end(tmp_path):
     ids=["deep", "deeper", "in itself", "laughs", "long", "call", "name"],
 )
 def test_yaml_that_asks_for_too_much(text, reason):
-    began = time.monotonic()
     with pytest.raises(ConfigError, match=reason) as caught:
         load_yaml(text, "config.yaml")
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 500
-    assert time.monotonic() - began < 30  # and a second or two where nothing else runs

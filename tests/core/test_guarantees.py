@@ -7,7 +7,7 @@ import pytest
 
 from kcrf_core.corpora import CodedColumn
 from kcrf_core.errors import DataError
-from kcrf_core.scoring import Guarantee, Items, confidences, find_guarantee
+from kcrf_core.scoring import Guarantee, Items, Labelling, confidences, find_guarantee
 from kcrf_core.scoring.guarantees import controlled_threshold, proven_threshold
 
 
@@ -124,7 +124,8 @@ def test_spans_are_as_sure_as_their_least_sure_position():
     names, gold = ("B-X", "I-X", "O"), ["B-X", "I-X", "O", "B-X", "O", "O", "B-X"]
     labels, offsets = np.array([0, 1, 2, 0, 1, 2, 2]), np.array([0, 5, 6, 7])
     confidence = np.array([0.9, 0.8, 0.1, 0.7, 0.6, 0.2, 0.0])
-    items = Items.spans(CodedColumn.of(gold), names, labels, offsets, confidence)
+    labelling = Labelling("", gold, CodedColumn(list(names), labels), offsets, np.arange(7))
+    items = Items.spans(labelling, confidence)
     assert items.confidence.tolist() == [0.8, 0.6] and items.wrong.tolist() == [False, True]
     assert items.sequences == 1 and items.share.tolist() == [0.5, 0.5]
     marginals = np.full((7, 3), 0.5)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +46,32 @@ def test_budget_grants_what_is_left_and_takes_it_back():
 def test_free_memory_is_a_sane_number():
     assert 1 << 20 < free_memory() < 1 << 50
     assert Budget().total < free_memory()
+
+
+LIMITED = """
+import re, resource, sys
+import numpy
+from kcrf_core.errors import NoRoomError
+from kcrf_core.system import scipy_module
+
+taken = int(re.search(r"VmSize:\\s+(\\d+)", open("/proc/self/status").read())[1]) << 10
+hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+resource.setrlimit(resource.RLIMIT_AS, (taken + (int(sys.argv[1]) << 20), hard))
+try:
+    scipy_module("linalg")
+    print("loaded")
+except NoRoomError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc, and a limit of address space that is heeded")
+@pytest.mark.parametrize(("room", "said"), [(20, "too little address space"), (60, "too little"), (400, "loaded")])
+def test_scipy_is_not_loaded_where_its_blas_would_wait_for_memory(room, said):
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", LIMITED, str(room)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and said in done.stdout, done
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,10 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
 # Whole plug-ins: a kernel and a solver of the page, and a format.
 EXAMPLES = {name: text for kind, name, text in steps(PAGE) if kind == "file"}
 KERNEL = EXAMPLES["cauchy.py"]
+# 0.5 - gamma |x - x'|^2, which is not positive semidefinite.
+SIGNLESS = (
+    KERNEL.replace("+= 1\n", "-= 0.5\n").replace("**= -self.power", "*= -1").replace("np.ones(", "0.5 * np.ones(")
+)
 FORMAT = '''
 """Text with tags: a sentence in each line, as `the/D cat/N`; words alone where there are no tags."""
 
@@ -173,6 +177,25 @@ def test_a_kernel_by_the_command_line(plugin, accent, tmp_path):
     assert [setting["setting"] for setting in found["settings"]] == [{"power": 0.5}, {"power": 1}]
 
     check_refused(plugin, model, accent)
+
+
+@using(SIGNLESS, KERNELS, "cauchy")
+@pytest.mark.parametrize("options", [("--size", "50"), ("--map", "full"), ("--size", "50", "--select", "gradient")])
+def test_a_kernel_that_is_not_positive_semidefinite_is_told(plugin, accent, tmp_path, options):
+    done = kcrf(
+        "train",
+        accent,
+        "--kernel",
+        "cauchy",
+        *options,
+        "--sigma2",
+        "1",
+        "--plain",
+        "-o",
+        tmp_path / "m.npz",
+    )
+    said = "warning: term node: the cauchy kernel is not positive semidefinite: its factorisation found a negative "
+    assert said in done.stderr
 
 
 @kernel_plugin

@@ -1,6 +1,7 @@
 """Intervals and p-values: against enumeration, drawing sequence by sequence, and by how often they are right."""
 
 import itertools
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,14 @@ import pytest
 
 from kcrf_core.errors import DataError
 from kcrf_core.scoring import JudgementOptions, Labelling, choose_yardstick, evaluate, judge
-from kcrf_core.scoring.significance import bootstrap, differences, figures, unit_offsets
+from kcrf_core.scoring.significance import (
+    bootstrap,
+    correlation_length,
+    differences,
+    expanded_tail,
+    figures,
+    unit_offsets,
+)
 
 
 def labelling(sequences, predicted, source="data", gap=1):
@@ -66,6 +74,65 @@ def test_bootstrap_against_drawing_sequence_by_sequence(rng):
         low, high = np.quantile(drawn[name], [0.05, 0.95])
         assert interval.low == pytest.approx(low, abs=0.01) and interval.high == pytest.approx(high, abs=0.01)
         assert interval.low < figures(counts.sum(axis=0))[name] < interval.high
+
+
+def test_quantiles_of_few_units_are_as_far_out_as_those_of_student():
+    """Hesterberg's table of expanded percentiles, and the usual ones of many units."""
+    assert expanded_tail(0.95, 20) == pytest.approx(0.0159, abs=1e-4)
+    assert expanded_tail(0.95, 10) == pytest.approx(0.0086, abs=1e-4)
+    assert expanded_tail(0.9, 1_000_000) == pytest.approx(0.05, rel=1e-4)
+    assert 0 < expanded_tail(0.95, 2) < 1e-30 and expanded_tail(0.95, 1) == pytest.approx(0.025, rel=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
+def test_the_correlation_length_of_a_process_is_known(rng, share):
+    """Of x_t = a x_(t-1) + noise it is (1 + a) / (1 - a), in one sequence and in several."""
+    series = rng.normal(size=40_000)
+    for t in range(1, len(series)):
+        series[t] += share * series[t - 1]
+    for offsets in ([0, 40_000], [0, 15_000, 16_000, 40_000]):
+        found = correlation_length(series, np.array(offsets))
+        assert found == pytest.approx((1 + share) / (1 - share), rel=0.15)
+    assert correlation_length(np.ones(50), np.array([0, 50])) == 1.0
+
+
+def test_blocks_are_longer_where_errors_are_correlated(rng):
+    offsets, labels = np.array([0, 2000, 4000]), rng.integers(0, 2, 4000)
+    single, together = rng.random(4000) < 0.2, np.repeat(rng.random(200) < 0.2, 20)
+    short, length = unit_offsets(labels, offsets, None, [single])
+    assert len(short) - 1 == 40 and length < 2
+    long, length = unit_offsets(labels, offsets, None, [single, together])
+    assert 10 <= len(long) - 1 < 36 and 12 < length < 30
+    assert np.diff(long).min() > 5 * length
+    given, length = unit_offsets(labels, offsets, 50, [together])
+    assert len(given) - 1 == 80 and length > 15
+    many, length = unit_offsets(labels, np.arange(0, 4001, 100), None, [together])
+    assert len(many) - 1 == 40 and length == 0.0  # sequences
+
+
+@pytest.mark.parametrize(
+    ("sequences", "block", "said"),
+    [
+        (29, None, "29 sequences, and fewer than 30 are few"),
+        (30, None, None),
+        (
+            1,
+            20,
+            r"errors are correlated over about \d\d positions, and blocks of 20 are short for that",
+        ),
+        (1, 300, "10 blocks, and fewer than 30 are few"),
+        (1, None, r"warning: \d\d blocks, and fewer than 30 are few"),
+    ],
+)
+def test_units_that_are_few_or_short_are_doubted(sequences, block, said):
+    rng = np.random.default_rng(5)
+    gold = rng.choice(["a", "b"], 2900 if sequences == 1 else sequences * 8).tolist()
+    wrong = np.repeat(rng.random(len(gold) // 20 + 1) < 0.2, 20)[: len(gold)]
+    predicted = ["ab".replace(label, "") if error else label for label, error in zip(gold, wrong, strict=True)]
+    offsets = np.linspace(0, len(gold), sequences + 1).astype(np.int64)
+    found = Labelling("data", gold, predicted, offsets, np.arange(len(gold)))
+    doubt = judge(found, None, JudgementOptions(block=block)).units.doubt
+    assert doubt is None if said is None else re.search(said, doubt)
 
 
 def test_intervals_cover_the_truth_about_as_often_as_they_say(rng):
@@ -207,7 +274,7 @@ def test_blocks_of_a_few_long_sequences_are_the_units(rng):
     predicted = ["O" if value != "O" and rng.random() < 0.3 else value for value in gold]
     offsets = np.array([0, len(gold)])
     codes = np.unique(gold, return_inverse=True)[1]
-    units = unit_offsets(codes, offsets)
+    units = unit_offsets(codes, offsets)[0]
     assert 10 <= len(units) - 1 <= 60
     blocks, whole = evaluate(gold, predicted, offsets, units=units), evaluate(gold, predicted, offsets)
     for strict in (False, True):

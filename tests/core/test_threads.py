@@ -40,7 +40,7 @@ def test_few_results_wait_to_be_taken():
         begun.add(number)
         most = max(most, number)
         if number == 0:
-            assert first_may_end.wait(10)
+            first_may_end.wait()
 
     with Workers(2) as workers:
         waiter = threading.Timer(0.2, first_may_end.set)
@@ -93,12 +93,11 @@ def test_an_interruption_stops_all_threads():
     def work(number):
         if number == 3:
             raise KeyboardInterrupt
-        time.sleep(0.01)
         done.append(number)
 
     with Workers(3) as workers, pytest.raises(KeyboardInterrupt):
-        workers.run(work, list(range(200)))
-    assert len(done) < 50
+        workers.run(work, range(1_000_000))  # which takes a second
+    assert len(done) < 900_000
 
 
 def test_columns_that_threads_share_do_not_wait_for_each_other():
@@ -116,5 +115,5 @@ def test_columns_that_threads_share_do_not_wait_for_each_other():
     second = threading.Thread(target=lambda: found.append(list(LateColumn(3, lambda: whole).codes)), daemon=True)
     second.start()
     for thread in (first, second):
-        thread.join(timeout=20)
+        thread.join(timeout=600)
     assert sorted(found, key=len) == [["b", "a"], [0, 1, 0]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 
 import numpy as np
@@ -15,9 +14,10 @@ from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, NumericError
 from kcrf_core.kernels import Inputs, KernelConfig, fit_kernel
 from kcrf_core.kernels.plain import DOUBTED_ROWS, MEDIAN_SAMPLE
-from kcrf_core.objective.solvers import Observer
+from kcrf_core.objective.solvers import Observer, Progress
 from kcrf_core.system import Workers
 from kcrf_core.training import train
+from listening import Recorder
 
 
 def real_inputs(rows):
@@ -44,10 +44,8 @@ def inputs(rng):
 
 @pytest.mark.parametrize("gamma", [1e100, 1e38, 1e30, 1e10])
 def test_a_kernel_that_finds_nothing_alike(inputs, gamma):
-    began = time.monotonic()
     with pytest.raises(ConfigError) as caught:
         fitted(inputs, gamma=gamma)
-    assert time.monotonic() - began < 5
     message = str(caught.value)
     assert "term 'node'" in message and "is zero" in message and f"{gamma:g}" in message and "\n" not in message
     suitable = float(message.split("inputs is zero; ")[1].split()[0])
@@ -148,22 +146,22 @@ def corpus_of(rng, N=60):
     return Corpus("toy", (*columns, labels), np.arange(0, N + 1, 6), np.arange(1, N + 1))
 
 
-def fit(corpus, kernel):
+def fit(corpus, kernel, observer=None):
     config = parse_config({"terms": [{"kernel": kernel}, {"type": "edge"}], "training": {"sigma2": 1.0}})
     with Workers(1) as workers, warnings.catch_warnings():
         warnings.simplefilter("error")
-        return train(*fit_encoding(config, corpus), config, workers=workers)
+        return train(*fit_encoding(config, corpus), config, workers=workers, observer=observer or Observer())
 
 
 @pytest.mark.parametrize("gamma", [1e38, 1e30, 1e-30])
 def test_training_refuses_them_at_once(rng, gamma):
-    began = time.monotonic()
+    events = Recorder()
     with pytest.raises(ConfigError, match="suits this data"):
-        fit(corpus_of(rng), {"type": "rbf", "gamma": gamma})
+        fit(corpus_of(rng), {"type": "rbf", "gamma": gamma}, events)
+    assert not events.of(Progress)
     X = [rng.normal(size=(5, 2)) for _ in range(10)]
     with pytest.raises(ValueError, match="suits this data"):
         KernelCRF(kernel="rbf", gamma=gamma).fit(X, [["a", "b", "a", "b", "b"]] * 10)
-    assert time.monotonic() - began < 10
 
 
 def test_inputs_that_are_all_alike_are_told_of():

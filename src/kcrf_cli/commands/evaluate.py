@@ -209,6 +209,12 @@ def evaluate(run: EvaluateArguments) -> None:
             block=run.block,
         ),
     )
+    if found.scores.scheme is not None or found.scores.scheme_detected:
+        for labelling in (first, *(() if second is None else (second,))):
+            for remark in labelling.odd_remarks(found.scores.scheme):
+                tell(remark)
+    if found.units.doubt is not None and (found.intervals or found.comparison is not None):
+        tell(found.units.doubt)
     if found.trained_on is not None:
         tell(found.trained_on.text())
     if run.html is not None:

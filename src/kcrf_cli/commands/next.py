@@ -9,7 +9,7 @@ from functools import partial
 import click
 
 from kcrf_core.errors import DataError
-from kcrf_core.system import counted
+from kcrf_core.system import counted, listed
 
 from .. import options
 from ..io import files
@@ -114,6 +114,9 @@ def next(run: NextArguments) -> None:
         for block in workers.stream(batch.judged, parsers):
             for remark in () if block is PAUSE else batch.add(*block):
                 tell(remark)
+    if batch.unknown:
+        labels = counted(batch.unknown.total(), "label is", "labels are")
+        tell(f"{name}: {labels} unknown to the model ({listed(sorted(batch.unknown))}), and kept")
     if batch.closed:
         known = counted(batch.closed, "sequence is labelled", "sequences are labelled")
         tell(f"{name}: {known} or known to the model, and left out")

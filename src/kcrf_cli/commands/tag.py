@@ -180,7 +180,7 @@ class TagArguments:
         from kcrf_core.scoring import Decision
 
         decision = self.weighing.decision(self.decode, self.span_bonus)
-        costs = decision.costs(model.labels)
+        costs = decision.costs(model.labels, model.encoding.odd_labels)
         decode = "posterior" if self.lag is not None else "viterbi"
         if self.lag is None and self.nbest is None:
             decode = decision.decoder(model.decode)
@@ -503,7 +503,7 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
         from ..render.labelled_text import JsonPartWriter, XmlPartWriter
 
         part_writer = XmlPartWriter if run.to == "xml" else JsonPartWriter
-        frame = XmlPartWriter.frame(labels) if run.to == "xml" else frame
+        frame = XmlPartWriter.frame(model.encoding.span_labels) if run.to == "xml" else frame
 
     def writer(parsed: ParsedBlock) -> Writer:
         if run.to != "columns":
@@ -511,7 +511,7 @@ def _steps(run: TagArguments, model: Model, wishes: Wishes, format_: Format, tel
                 raise click.UsageError(f"--to {run.to} is for texts, and {run.data} has columns: is it --text?")
             if parsed.corpus.width > 2:  # .ttx
                 raise click.UsageError(f"--to {run.to} is for texts of words, and positions of {run.data} are lines")
-            return part_writer(labels, parsed.block)
+            return part_writer(model.encoding.span_labels, parsed.block)
         if run.json_lines:
             return JsonWriter(parsed.corpus, labels, marginals, model.encoding.with_labels(parsed.corpus), free)
         if not more:

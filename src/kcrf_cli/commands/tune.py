@@ -108,8 +108,7 @@ def tune(run: TuneArguments) -> None:
       kcrf tune sample_data/digits.conll --shape 8x8 --budget 5s -o digits.yaml
     """
     from kcrf_core.config import configuration_text, parse_config, with_options
-    from kcrf_core.corpora import Columns
-    from kcrf_core.encoding import column_names, data_remarks
+    from kcrf_core.encoding import column_names
     from kcrf_core.selection import Journal, train_chosen, tune as search
     from kcrf_core.training import HoldOut, groups_of, open_engine
 
@@ -123,8 +122,6 @@ def tune(run: TuneArguments) -> None:
     parsed = parse_config(raw, source)  # its mistakes come before any reading
     columns, layout, how = parsed.columns, parsed.layout, (threads, run.quiet)
     corpus, judges = files.read_data(run.data, run.format, columns, layout, *how, run.vectors), None
-    for remark in data_remarks(parsed, Columns(corpus, layout.missing)):
-        tell(remark)
     if run.dev is not None:
         layout = replace(layout, span_labels=(corpus.layout or layout).span_labels)  # as --dev of train
         judges = files.read_data(run.dev, run.format or corpus.format, columns, layout, *how, run.dev_vectors)

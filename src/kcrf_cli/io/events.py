@@ -12,13 +12,24 @@ from types import FrameType
 from typing import IO, Any
 
 from kcrf_core.files import naming
-from kcrf_core.objective.solvers import ALL_TERMS, Event, GrowthRound, Note, Observer, Progress, Stage, Structure, Trial
+from kcrf_core.objective.solvers import (
+    Event,
+    GrowthRound,
+    Note,
+    Observer,
+    Progress,
+    Stage,
+    Structure,
+    Trial,
+    variances_text,
+)
 
 from ..render import figures as render
 from .files import write_out
 from .progress import ProgressLine, fit_share, say
 
 SCHEMA = 1  # of a log
+WIDEST_VARIANCE = 0.000158  # of those in three digits
 
 
 class ProgressMessages(Observer):
@@ -43,10 +54,8 @@ class ProgressMessages(Observer):
             case Progress():
                 self._passed(event)
             case Trial():
-                own = {ALL_TERMS: "score variance"} | {name: f"sigma2 of {name}" for name in event.sigma2}
-                width = max(map(len, own.values()))  # for any trial of the search, so that figures line up
-                value = event.score_variance if event.term == ALL_TERMS else event.sigma2[event.term]
-                self.note(f"  {own[event.term]:<{width}} {value:<8g} {event.text}")
+                widest = variances_text(dict.fromkeys(event.sigma2, WIDEST_VARIANCE))
+                self.note(f"  sigma2: {variances_text(event.sigma2):<{len(widest)}}  {event.text}")
             case GrowthRound():
                 self.note("  " + render.growth_text(event))
             case Structure():

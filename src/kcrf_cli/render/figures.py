@@ -171,8 +171,10 @@ def model_text(report: Report, config: Config, sizes: Sequence[Mapping[str, Any]
 
 def choice_text(report: Report) -> str:
     """Return prior variances and decoder, with the figure of held-out data that they were chosen by."""
+    from kcrf_core.objective.solvers import variances_text
+
     chosen, held_out, why = report.decoder, report.held_out, ""
-    sigma2 = ", ".join(f"{name} {value:g}" for name, value in report.sigma2.items())
+    sigma2 = variances_text(report.sigma2)
     if report.nonzero is not None:
         sigma2 += f"; c1 {report.c1:g}"
     if held_out is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,10 +18,18 @@ import click
 import numpy as np
 
 from kcrf_core._version import __version__
-from kcrf_core.corpora import DocumentBlock, Format, ParsedBlock, column_place, joined
+from kcrf_core.corpora import (
+    CodedColumn,
+    Corpus,
+    DocumentBlock,
+    Format,
+    ParsedBlock,
+    column_place,
+    joined,
+)
 from kcrf_core.errors import DataError
 from kcrf_core.model import Model
-from kcrf_core.scoring import SpanFinder, detect_scheme, readable_place
+from kcrf_core.scoring import OUTSIDE, SpanFinder, detect_scheme, readable_place, split_label
 from kcrf_core.selection import Judged, Pool, PoolJudge
 from kcrf_core.system import counted
 
@@ -99,10 +108,11 @@ class Batch:
         group: str | None,
         to: str | None,
     ):
-        free = format_.no_value or (model and model.encoding.unobserved) or FREE
+        free = self._free = format_.no_value or (model and model.encoding.unobserved) or FREE
         if model is not None and free in model.labels:
             raise click.UsageError(f"'{free}', the mark of missing labels, is a label of the model")
         self._judge, self._pool = PoolJudge(model, strategy, cost, free), Pool(count)
+        self.unknown = Counter[str]()  # labels of the pool that the model does not know
         self._model, self._format, self._group, self._score = model, format_, group, f"{strategy} {{:.3g}} per {cost}"
         self._header, self.to = b"", to
         self._word: int | None = None  # place of the column of words
@@ -143,11 +153,17 @@ class Batch:
         if self.to != COLUMNS and words is None:
             raise click.UsageError(f"--to {self.to} is for words, and {corpus.source} has no column of them")
         names, data, lines = model.labels if model else (), block.data, list[bytes]()
-        finder = SpanFinder(names) if names and detect_scheme(names) else None
+        spans = model.encoding.span_labels if model else ()
+        others, unknown = self._unknown_labels(corpus, names, labelled)
+        names = *names, *others
+        if detect_scheme(spans):
+            spans = *spans, *(label if split_label(label) else OUTSIDE for label in others)
+        finder = SpanFinder(spans) if detect_scheme(spans) else None
         header = -1 if parsed.header_end is None else data.count(b"\n", 0, parsed.header_end)
         if self.to == COLUMNS:
             if model is not None:
                 numbers = np.concatenate([part.found.labels for part in judged if part.found])
+                numbers = np.where(unknown < 0, numbers, unknown).astype(np.int32)
                 data = self._format.labelled(parsed, names, numbers, labelled)
             lines = data[block.begin :].split(b"\n")
             self._header = lines[header] + b"\n" if header >= 0 else self._header
@@ -176,13 +192,30 @@ class Batch:
             rules = reading_rules(text, places, model is not None and finder is None)
             if found is None:
                 return why, Suggestion(text, rules=rules)
-            spans = [
+            labels = np.where(unknown[first:last] < 0, labels, unknown[first:last])
+            parts = [
                 (places[a][0], places[b - 1][1], label, round(float(sure[a:b].min()), 6))
                 for a, b, label in found_parts(names, finder, labels)
             ]
-            return why, Suggestion(text, spans, round(float(np.exp(found.log_probabilities[own])), 6), rules)
+            probability = round(float(np.exp(found.log_probabilities[own])), 6)
+            return why, Suggestion(text, parts, probability, rules)
 
         return content
+
+    def _unknown_labels(
+        self, corpus: Corpus, names: Sequence[str], labelled: bool
+    ) -> tuple[tuple[str, ...], np.ndarray]:
+        """Return labels that are not among the model's, and their numbers behind those, [N].
+
+        The number is -1 at other positions.
+        """
+        if not labelled:
+            return (), np.full(corpus.positions, -1)
+        given = CodedColumn.of(corpus.columns[-1])
+        others = tuple(sorted(given.present.difference(names, [self._free])))
+        numbers = given.numbered(others)
+        self.unknown.update({label: int((numbers == k).sum()) for k, label in enumerate(others)})
+        return others, np.where(numbers < 0, -1, numbers + len(names))
 
     def chosen(self) -> list[tuple[str, Any]]:
         """Return why sequences were chosen, and their lines or suggestions."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..system import positions_within
+from ..system import linear_algebra, positions_within
 from .chain import Change, Edges, Marginals
 from .problem import HALF_KNOWN, Problem, gathered, score_columns, spread
 
@@ -287,9 +287,11 @@ class Edge(LabelClique):
             (problem.offsets[1:][last] - 1, problem.weights[last]),
         )
         if form == MATRIX:
-            from scipy.linalg import block_diag  # tagging knows cliques, too, and need not wait for scipy
-
-            return block_diag(total, *(_covariance(node[rows].astype(np.float64), weights) for rows, weights in ends))
+            # Tagging knows cliques, too, and need not wait for SciPy.
+            return linear_algebra.block_diag(
+                total,
+                *(_covariance(node[rows].astype(np.float64), weights) for rows, weights in ends),
+            )
         return np.concatenate([total, *(weights @ node[rows] for rows, weights in ends)])
 
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from .encoding import (
         Encoding,
         column_names,
-        data_remarks,
         fit_encoding,
         fit_to,
         input_hashes,
+        left_out_columns,
         missing_remarks,
         outside_remarks,
     )
@@ -44,8 +44,9 @@ if TYPE_CHECKING:
         window_text,
     )
     from .group_scaling import Totals
-    from .half_known import label_names
+    from .half_known import label_counts
     from .hashing import GOLDEN, SHORTEST, found_among, mixed, sequence_hashes, text_hashes
+    from .likely_slips import slip_warnings
     from .lookup_feature import LookupFeature, find_table, with_tables
     from .names import conjunction_name, field_name, plain_names, real_names
     from .template_feature import LineFeature, TemplateFeature, readable, template_width

@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..config import Config, option_paths, parse_config, part_text, with_options
-from ..corpora import CodedColumn, Corpus
-from ..scoring import detect_scheme
+from ..corpora import Corpus
+from ..scoring import count_labels, detect_scheme, labels_of_spans, odd_labels
 from .defaults import LINEAR_WISHES, Defaults, kernel_is_open, number_terms, own_name, with_defaults
 
 # n-grams of tags, all within so many positions.
@@ -56,7 +56,8 @@ def alternatives(raw: Mapping[str, Any], options: Mapping[str, Any], corpus: Cor
         found = _of_numbers(default)
     elif default.words:
         if corpus.positions >= FEWEST_WORDS and not corpus.vectors:
-            found = _of_words(default, CodedColumn.of(corpus.columns[-1]).values)
+            counts = count_labels(corpus.columns[-1])
+            found = _of_words(default, labels_of_spans(tuple(counts), odd_labels(counts)))
     elif default.tags and not default.columns and not default.raw.get("lexicons"):
         found = _of_tags(default)
     return {name: parse_config(own, source) for name, own in found.items()}

@@ -27,7 +27,7 @@ from ..kernels import KernelConfig
 from ..system import Remark, listed, positions_within
 from .encoding import CATEGORICAL_WINDOW, EMBEDDINGS_WINDOW, Encoding, column_names, left_out_columns
 from .features import RealFeature, transformed, window_text
-from .half_known import label_names
+from .half_known import label_counts
 from .lookup_feature import find_table, table_keys
 
 # A column of words has this many values, or this many of which this share occurs once.
@@ -133,7 +133,7 @@ def with_defaults(
         parts += (f"an {NUMBER_KERNEL} kernel over {over}",)
         out["terms"] = number_terms(() if all_numbers else numbers)
     elif terms:
-        labels = len(label_names(maker.columns, config))
+        labels = len(label_counts(maker.columns, config))
         out = with_terms(out, labels, maker.numbers | set(corpus.vectors), source)
     real = tuple(name for name in maker.places if name in maker.numbers)
     words = tuple(name for name in maker.words if name not in maker.varied)

@@ -6,7 +6,7 @@ same codes shifted, with symbols of its own beyond the ends of a sequence. No st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,6 +48,7 @@ from ..errors import ConfigError, DataError, FileFormatError, suggestion
 from ..files import Contents, pack_strings
 from ..kernels import Group, Inputs, matching_features
 from ..runtime import OF_CHARACTERS, VERSION
+from ..scoring import labels_of_spans, odd_labels
 from ..system import AUTO, NotRegistered, Remark, Workers, counted, listed
 from .dataset import Amount, Dataset, join_datasets
 from .feature_storage import pack_feature, pack_table, unpack_feature, unpack_table
@@ -69,9 +70,9 @@ from .features import (
     window_text,
 )
 from .group_scaling import GroupScaling, Totals
-from .half_known import label_names, label_numbers
+from .half_known import label_counts, label_numbers
 from .hashing import column_hashes
-from .likely_mistakes import document_remarks, label_remarks
+from .likely_slips import column_warnings, label_warnings
 from .lookup_feature import LookupFeature, find_table, fit_lookup, table_keys
 from .names import ATTRIBUTE, REAL, FeatureNames, ValueText, field_name, real_names, vector_texts
 from .template_feature import LineFeature, TemplateFeature, template_counts, template_macros, template_width
@@ -100,6 +101,7 @@ class Encoding:
     half_known: str | None = None  # labels are SETS or SOFT
     weight: str | None = None  # the column that says what sequences weigh
     layout: Layout = PLAIN  # of files of columns
+    odd_labels: tuple[str, ...] = ()  # not of the scheme of nearly all others: O for spans
     warnings: tuple[str, ...] = ()  # what looked like a slip in the training data; not stored
 
     @property
@@ -110,6 +112,11 @@ class Encoding:
     @property
     def names(self) -> list[str]:
         return [feature.config.name for feature in self.features]
+
+    @cached_property
+    def span_labels(self) -> tuple[str, ...]:
+        """Labels as spans are counted by them: O in the place of odd ones."""
+        return labels_of_spans(self.labels, self.odd_labels)
 
     @cached_property
     def attributes(self) -> bool:
@@ -202,9 +209,9 @@ class Encoding:
         elif width in (len(used), len(used) + 1):
             there = used
         else:
-            expected = f"expected {self.width} with labels or {self.width - 1} without"
+            widths = f"expected {self.width} with labels or {self.width - 1} without"
             raise DataError(
-                f"{counted(width, 'column')}, {expected} ({_few(own)})",
+                f"{counted(width, 'column')}, {widths} ({_few(own)})",
                 corpus.source,
                 int(corpus.lines[0]) if corpus.positions else None,
             )
@@ -455,9 +462,10 @@ class Encoding:
 
     def remarks(self, data: Dataset | Amount, made: str | None = None) -> list[str]:
         """Return lines about training data: its size, its features or those `made` of them, and likely mistakes."""
-        few, amount = _few(self.labels), data if isinstance(data, Amount) else Amount.of(data)
+        amount = data if isinstance(data, Amount) else Amount.of(data)
         counts = {"sequence": amount.sequences, "position": amount.positions, "label": len(self.labels)}
-        out = [f"data: {', '.join(counted(number, noun) for noun, number in counts.items())} ({few})"]
+        sizes = ", ".join(counted(number, noun) for noun, number in counts.items())
+        out = [f"data: {sizes} ({self._label_list(data)})"]
         out += filter(None, [made or self.kinds()])
         if amount.unobserved:
             kinds = {None: [], SETS: ["sets"], SOFT: ["soft"]}[self.half_known]
@@ -480,6 +488,18 @@ class Encoding:
         if annotated:
             out.append(f"data to be tagged must have {', '.join(annotated)} as well, made without the label")
         return [*out, *self.warnings, *missing_remarks(amount.missing)]
+
+    def _label_list(self, data: Dataset | Amount) -> str:
+        """Return the labels in a line; of too many the first, and the rarest ones if known."""
+        every = ", ".join(self.labels)
+        if len(every) <= LONGEST_LIST:
+            return every
+        if isinstance(data, Amount) or data.labels is None:
+            return f"{', '.join(self.labels[:MOST_NAMED])}, ..."
+        numbers = np.bincount(data.labels[data.labels >= 0], minlength=len(self.labels))
+        rarest = [y for y in np.argsort(numbers, kind="stable").tolist() if y >= MOST_NAMED]
+        shown = [f"{self.labels[y]} ({numbers[y]:,})" for y in reversed(rarest[:MOST_RARE])]
+        return ", ".join([*self.labels[:MOST_NAMED], "...", *shown])
 
     def kinds(self) -> str:
         """Return a line with the real and the categorical features, and their number of values."""
@@ -572,6 +592,8 @@ class Encoding:
             header["half_known"] = self.half_known
         if self.weight is not None:
             header["weight"] = self.weight
+        if self.odd_labels:
+            header["odd_labels"] = list(self.odd_labels)
         if layout := layout_dict(self.layout):
             header["layout"] = layout
         parts = [f for one in self.features for f in (one.parts if isinstance(one, ConjunctionFeature) else (one,))]
@@ -604,7 +626,8 @@ class Encoding:
             layout = parse_config({"header": False, **header.get("layout", {})}).layout
             format.check_layout(layout)
             labels = tuple(contents.strings("labels"))
-            encoding = cls(format.name, columns, labels, features, unobserved, half_known, weight, layout)
+            about = unobserved, half_known, weight, layout, tuple(header.get("odd_labels", ()))
+            encoding = cls(format.name, columns, labels, features, *about)
         except NotRegistered as error:
             raise FileFormatError(f"{contents.path}: {error}", settings=error.settings) from None
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, ConfigError) as error:
@@ -615,6 +638,8 @@ class Encoding:
             raise contents.error("'half_known' is of no kind that is known")
         if weight is not None and weight not in columns[:-1]:
             raise contents.error("'weight' is no column")
+        if not set(encoding.odd_labels) < set(labels):
+            raise contents.error("'odd_labels' are not among the labels")
         if any(map(BREAKS.search, (*encoding.labels, unobserved or ""))):
             raise contents.error("a label has a TAB or a line end inside")
         for what, names in (("label", encoding.labels), ("feature", encoding.names)):
@@ -635,6 +660,8 @@ class Encoding:
 
 
 MOST_NAMED = 8
+LONGEST_LIST = 300  # characters of a list of all labels
+MOST_RARE = 4  # at the end of a shorter list
 
 
 def _few(names: Sequence[str]) -> str:
@@ -666,8 +693,15 @@ REAL_WINDOW = (0,)
 EMBEDDINGS_WINDOW = (-1, 0, 1)
 
 
-def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
+def fit_encoding(
+    config: Config,
+    corpus: Corpus,
+    odd: Collection[str] | None = None,
+) -> tuple[Encoding, Dataset]:
     """Fit vocabularies and scaling to training data, and encode it.
+
+    `odd` are the labels that are not of the scheme of nearly all others, in the data that the
+    corpus is a part of; None: those of the corpus.
 
     >>> from kcrf_core import fit_encoding, parse_config, read_corpus
     >>> config = parse_config({"columns": ["word", "class", "duration", "f0", "energy", "label"]})
@@ -676,7 +710,7 @@ def fit_encoding(config: Config, corpus: Corpus) -> tuple[Encoding, Dataset]:
     ['word[0]=but', 'word[1]=it']
     """
     columns = Columns(corpus, config.missing, fitting=True)
-    encoding = fit_to(config, columns)
+    encoding = fit_to(config, columns, odd)
     return encoding, encoding.encode(corpus, columns, weighed=True)
 
 
@@ -686,12 +720,17 @@ def input_hashes(config: Config, corpus: Corpus) -> np.ndarray:
     return fit_to(config, columns).position_hashes(columns)
 
 
-def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
-    """Fit vocabularies and scaling to training data, which may come in parts."""
+def fit_to(
+    config: Config,
+    columns: TrainingColumns,
+    odd: Collection[str] | None = None,
+) -> Encoding:
+    """Fit vocabularies and scaling to training data that may come in parts; see `fit_encoding`."""
     corpus = columns.corpus
     names = column_names(config, corpus)
     left_out = left_out_columns(config, names)
-    labels = label_names(columns, config)
+    counts = label_counts(columns, config)
+    labels = tuple(counts)
     if not labels:
         raise DataError(f"all labels are '{config.unobserved}': there are no labels to train on", corpus.source)
     if "" in labels:
@@ -722,7 +761,7 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
     fitter = _Fitter(config, names, columns, _term_offsets(config, settings))
     for feature in settings:
         fitter.fitted[feature.name] = fitter.fit(feature)
-    columns.warnings[:0] = data_remarks(config, next(iter(columns.parts)))
+    odd = odd_labels(counts) if odd is None else tuple(label for label in labels if label in odd)
     encoding = Encoding(
         format=corpus.format,
         columns=names,
@@ -737,8 +776,13 @@ def fit_to(config: Config, columns: TrainingColumns) -> Encoding:
             span_labels=(corpus.layout or config.layout).span_labels,
             header=corpus.header is not None,
         ),
-        warnings=tuple(columns.warnings),
+        odd_labels=odd,
     )
+    slips = (
+        *label_warnings(columns, counts, odd),
+        *column_warnings(columns, counts, names, encoding.used),
+    )
+    encoding = replace(encoding, warnings=(*slips, *columns.warnings))
     idle = [name for name in corpus.vectors if name not in encoding.vectors]
     if idle:
         raise ConfigError(
@@ -766,17 +810,6 @@ def left_out_columns(config: Config, names: Sequence[str]) -> set[str]:
         if name == names[-1]:
             raise ConfigError(f"'{key}' names no column of input: '{name}' is the label", settings=(key,))
     return {names[column_place(key, name, names[:-1])] for key, name in named if name is not None}
-
-
-def data_remarks(config: Config, columns: Columns) -> list[Remark]:
-    """Return warnings about likely mistakes in columns of training data."""
-    corpus = columns.corpus
-    if corpus.attributes is not None:
-        return []
-    names = column_names(config, corpus)
-    left_out = left_out_columns(config, names)
-    inputs = {name: c for c, name in enumerate(names[:-1]) if name not in left_out}
-    return [*document_remarks(columns), *label_remarks(columns, inputs, len(names) - 1, config.unobserved)]
 
 
 def column_names(config: Config, corpus: Corpus) -> tuple[str, ...]:

@@ -40,22 +40,27 @@ def label_weights(text: str, kind: str | None) -> dict[str, float]:
     return found
 
 
-def label_names(columns: TrainingColumns, config: Config) -> tuple[str, ...]:
-    """Return the labels of training data, sorted; an error names the first line with a text that cannot be read."""
-    place, found = columns.corpus.width - 1, set[str]()
-    for text in columns.value_counts(place)[0]:
+def label_counts(columns: TrainingColumns, config: Config) -> dict[str, int]:
+    """Return the count of each label of training data, sorted; those of a set count once each.
+
+    An error names the first line with a text that cannot be read.
+    """
+    place, counts = columns.corpus.width - 1, dict[str, int]()
+    texts, numbers = columns.value_counts(place)
+    for text, number in zip(texts, numbers.tolist(), strict=True):
         if text == config.unobserved:
             continue
         try:
             weights = label_weights(text, config.half_known)
             if config.unobserved in weights:
                 raise ValueError(f"'{config.unobserved}' in it is the mark of labels that are not observed")
-            found.update(weights)
         except ValueError as error:
             setting = "soft_labels" if config.half_known == SOFT else "label_sets"
             message = f"the label '{text}' cannot be read: {error}; correct it, or leave out '{setting}'"
             raise DataError(message, *(columns.first_line(place, text) or ()), settings=[setting]) from None
-    return tuple(sorted(found))
+        for label in weights:
+            counts[label] = counts.get(label, 0) + number
+    return {label: counts[label] for label in sorted(counts)}
 
 
 def label_numbers(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import math
 import os
 import sys
 import warnings
@@ -55,8 +56,28 @@ from ..device import DeviceChoice
 from ..encoding import Dataset, Encoding, RealFeature, configured, fit_encoding, plain_names, window_of_numbers
 from ..errors import ConfigError, suggestion
 from ..model import Decoded, Decoder, Explanation, LagDecoder, LibraryLabels, Model, Wishes, state_weights
-from ..objective.solvers import CERTIFIED, PRUNED, SHARE, STATIONARY, Event, Note, Observer, Progress, Trial
-from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Decision, Yardstick, choose_yardstick
+from ..objective.solvers import (
+    CERTIFIED,
+    PRUNED,
+    SHARE,
+    STATIONARY,
+    Event,
+    Note,
+    Observer,
+    Progress,
+    Trial,
+    variances_text,
+)
+from ..scoring import (
+    DECODINGS,
+    SMALLEST_PROBABILITY,
+    Decision,
+    Yardstick,
+    choose_yardstick,
+    count_labels,
+    detect_scheme,
+    odd_remark,
+)
 from ..selection import (
     Candidate,
     Division,
@@ -110,7 +131,7 @@ class LoggingObserver(Observer):
             case Note():
                 LOGGER.info(event.text)
             case Trial():
-                LOGGER.info("score variance %g of %s: %s", event.score_variance, event.term, event.text)
+                LOGGER.info("sigma2: %s: %s", variances_text(event.sigma2), event.text)
             case Progress() if self._passes:
                 LOGGER.info("pass %d: P %.6f, gap %.2g", event.passes, event.value, event.gap)
 
@@ -406,6 +427,11 @@ class KernelCRF:
         if isinstance(X, FrameRows) and X.sequence:
             # Tables have one such column: of several, one with a value for each combination of theirs.
             encoding = replace(encoding, layout=replace(encoding.layout, sequence="+".join(X.sequence)))
+        if encoding.odd_labels:
+            counts = count_labels(corpus.columns[-1])
+            scheme = detect_scheme(encoding.span_labels) or ""
+            remark = odd_remark(scheme, encoding.odd_labels, counts, lambda label: None)
+            warnings.warn(remark, UserWarning, stacklevel=2)
         del corpus  # its texts are not needed any longer
         dev = None
         if X_dev is not None:
@@ -415,7 +441,7 @@ class KernelCRF:
             if (dev.known_labels < 0).all():
                 raise ValueError("X_dev has no position with a known label, one of y, to score by")
         # A cost of no label should be heard of before training.
-        self._decision().costs(encoding.labels)
+        self._decision().costs(encoding.labels, encoding.odd_labels)
         options = train_options(self.get_params())
         if init is not None:
             model = (
@@ -438,8 +464,10 @@ class KernelCRF:
         self.model_, self.calibration_, self._quick = model, calibration, LibraryLabels(model)
         self._places = X.places if isinstance(X, FrameRows) and X.sequence and X.alone else None
         if report.result.reason not in (CERTIFIED, STATIONARY, PRUNED):
-            message = f"stopped ({report.result.reason}) within {report.result.gap:.2g} of the optimum, not "
-            message += f"{config.training.tolerance or SHARE:g}; max_iterations or tolerance can be larger"
+            tolerance = config.training.tolerance or SHARE
+            distance = distance_text(report.result.gap, tolerance)
+            message = f"stopped ({report.result.reason}) {distance}"
+            message += "; max_iterations or tolerance can be larger"
             warnings.warn(message, own_or(UserWarning, "ConvergenceWarning"), stacklevel=2)
         return self
 
@@ -626,7 +654,7 @@ class KernelCRF:
         decision, model = self._decision(), self._model()
         if decision.decode == DECODINGS[0]:
             raise ConfigError("lag decides label by label, as they are due: it does not go with decode='viterbi'")
-        costs, rules = decision.costs(model.labels), self._rules(None)
+        costs, rules = decision.costs(model.labels, model.encoding.odd_labels), self._rules(None)
         wishes = Wishes(decode=DECODINGS[1], costs=costs, marginals=marginals, rules=rules)
         return LagDecoder(model, _whole(lag, "lag", least=0), wishes)
 
@@ -707,7 +735,11 @@ class KernelCRF:
         True
         """
         values, model, decision = self._label_values(), self._model(), self._decision()
-        wishes = Wishes(decision.decoder(model.decode), costs=decision.costs(model.labels), explain=_whole(n, "n"))
+        wishes = Wishes(
+            decision.decoder(model.decode),
+            costs=decision.costs(model.labels, model.encoding.odd_labels),
+            explain=_whole(n, "n"),
+        )
         return [[one.with_labels(values) for one in found if one is not None] for found in self._found(X, wishes)]
 
     def novelty(self, X: InputSequences | Frame) -> list[np.ndarray]:
@@ -790,7 +822,7 @@ class KernelCRF:
         weights = np.ones(len(X)) if sample_weight is None else check_weights(sample_weight, X)
         asked = "accuracy" if self.metric in (None, AUTO) else self.metric
         labels = self._label_values()
-        yardstick = choose_yardstick(self._model().labels, asked)
+        yardstick = choose_yardstick(self._model().encoding.span_labels, asked)
         lengths = [len(sequence) for sequence in X]
         if not float(weights @ lengths):
             return float("nan")
@@ -850,7 +882,10 @@ class KernelCRF:
             with Workers(1, memory=0):
                 found = decoder.feed(corpus, True)
             return X, found.labels if found.marginals is None else found.marginals
-        ruled, costs = self._rules(allowed) is not None, decision.costs(model.labels)
+        ruled, costs = (
+            self._rules(allowed) is not None,
+            decision.costs(model.labels, model.encoding.odd_labels),
+        )
         if not (marginals or ruled) and costs is None and model.deciding(decision) is model:
             quick: LibraryLabels | None = self.__dict__.get("_quick")
             best = quick.of(X) if quick is not None and quick.model is model else None
@@ -1021,6 +1056,16 @@ def _restored(kind: type[KernelCRF], plugin: Any) -> KernelCRF:
     """Return an estimator without its state, which may need the plug-in."""
     load_plugins(plugin)
     return kind.__new__(kind)
+
+
+def distance_text(gap: float, tolerance: float) -> str:
+    """Return words about a relative gap, with the digits that tell it from the tolerance."""
+    allowed = f"and the relative tolerance is {tolerance:g}"
+    if math.isinf(gap):
+        return f"with no bound on the distance from the optimum, {allowed}"
+    texts = (f"{gap:.{digits}g}" for digits in range(3, 18))
+    shown = next((text for text in texts if text != f"{tolerance:g}"), f"{gap:g}")
+    return f"within {shown} of the optimum, {allowed}"
 
 
 def _names(kind: type) -> tuple[str, ...]:

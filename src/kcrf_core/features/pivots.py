@@ -100,7 +100,19 @@ class PivotPlan(TermPlan):
             f"term {term.name}: {term.kernel.title} kernel, {kind} map, {counted(len(found.rows), 'pivot')} ({how}), "
             f"{100 * found.unexplained:.2g} % of the trace unexplained"
         )
+        self._warn(found, context)
         return self._kept(kernel, found)
+
+    def _warn(self, found: Basis, context: FitContext) -> None:
+        """Report a kernel that no feature map has."""
+        if found.negative:
+            context.observer.report(
+                f"warning: term {self.term.name}: the {self.term.kernel.title} kernel is not "
+                "positive semidefinite: its factorisation found a negative diagonal at "
+                f"{counted(found.negative, 'input')}, and stopped at "
+                f"{counted(len(found.rows), 'pivot')}: these do not stand for the kernel, and "
+                "nothing bounds what others would add"
+            )
 
     def _kept(self, kernel: Kernel, chosen: Basis) -> TermBasis:
         """Return chosen pivots as they are kept."""
@@ -200,6 +212,7 @@ class GrowingPlan(PivotPlan):
             f"term {term.name}: {term.kernel.title} kernel, reduced map that grows by gradient from {len(growing):,} "
             f"random pivots to {growing.size:,} at most"
         )
+        self._warn(growing.basis, context)
         return self.grown(growing, context)
 
     def grown(self, growing: GrowingBasis, context: FitContext) -> FittedPivots:

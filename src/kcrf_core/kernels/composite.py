@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._lazy import deferred
 from ..system import Number, Whole
-from .kernel import Fitting, Kernel, KernelConfig, fitted, kernel_from_dict, matching_features, stored_value
+from .kernel import (
+    VALUE_ERROR,
+    Fitting,
+    Kernel,
+    KernelConfig,
+    fitted,
+    kernel_from_dict,
+    matching_features,
+    stored_value,
+)
 from .plain import mean_diagonal
 
 if TYPE_CHECKING:
@@ -28,6 +37,9 @@ if TYPE_CHECKING:
     from .kernel import Prepared
 else:
     np = deferred("numpy")
+
+
+SMALLEST_DIAGONAL = 1e-150  # products on the way to a smaller k(x, x) may be too small for a double
 
 
 @dataclass(frozen=True)
@@ -109,6 +121,17 @@ class CompositeKernel(Kernel):
             part.kernel.value_errors(inputs.columns(part.group), pivots.columns(part.group)) for part in self.parts
         )
         return sum(errors, np.zeros(len(inputs)))
+
+    def relative_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray | None:
+        # By Cauchy's inequality a sum of roots is at most the root of the product of sums.
+        total = np.zeros(len(inputs))
+        for part in self.parts:
+            rows, others = inputs.columns(part.group), pivots.columns(part.group)
+            errors = part.kernel.relative_errors(rows, others)
+            if errors is None:
+                return None
+            total += errors
+        return total
 
     @abstractmethod
     def put_together(self, fills: list[Fill], part: slice, out: Array, xp: ModuleType) -> None:
@@ -218,11 +241,18 @@ class CosineKernel(Kernel):
         return np.where(self.kernel.diagonal(inputs) > 0, 1.0, 0.0)
 
     def value_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray:
-        # Errors of the kernel, a part of the largest k(x, x) of a row and the pivots, over roots of two of these.
         own, others = self.kernel.diagonal(inputs), self.kernel.diagonal(pivots)
+        # Errors are a part of the largest k(x, x) of a row and the pivots: over roots of two.
         largest = np.maximum(own, others.max(initial=0.0))
         ratios = largest * inverse_roots(own) * inverse_roots(others).max(initial=0.0)
-        return self.kernel.value_errors(inputs, pivots) * np.maximum(ratios, 1.0)
+        errors = self.kernel.value_errors(inputs, pivots) * np.maximum(ratios, 1.0)
+        relative = self.kernel.relative_errors(inputs, pivots)
+        if relative is None or (others[others > 0] < SMALLEST_DIAGONAL).any():
+            return errors
+        return np.where(own < SMALLEST_DIAGONAL, errors, np.minimum(errors, relative + VALUE_ERROR))
+
+    def relative_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray:
+        return self.value_errors(inputs, pivots)
 
     def prepared(self, pivots: Inputs, dtype: np.dtype) -> Prepared:
         inner, roots = self.kernel.prepared(pivots, dtype), self.roots(pivots, dtype)

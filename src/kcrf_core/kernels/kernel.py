@@ -111,6 +111,14 @@ class Kernel(ABC):
         """
         return np.full(len(inputs), VALUE_ERROR)
 
+    def relative_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray | None:
+        """Bound the same errors as a part of sqrt(k(x, x) k(x', x')), [N]; None if not known.
+
+        Products that are too small for a double are left aside. The root is never more than the
+        largest k(x, x), and of rows near zero much less.
+        """
+        return self.value_errors(inputs, pivots) if self.normalised else None
+
     @abstractmethod
     def prepared(self, pivots: Inputs, dtype: np.dtype) -> Prepared:
         """Return a function of rows to one that writes kernel values of some of them with all pivots, [n, M]."""

@@ -117,6 +117,10 @@ class LinearKernel(InnerProductKernel):
     def diagonal(self, inputs: Inputs) -> np.ndarray:
         return inputs.squared_norms()
 
+    def relative_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray:
+        # Errors of an inner product are a part of sum_i |x_i x'_i|, which is no more than |x| |x'|.
+        return np.full(len(inputs), VALUE_ERROR)
+
 
 @dataclass(frozen=True)
 class PolynomialKernel(InnerProductKernel):
@@ -161,6 +165,10 @@ class PolynomialKernel(InnerProductKernel):
         # The same bits in one loop: 0.4 ns a value and not 1.2, where all of a block of 30 codes takes 4.4.
         a, _, c = self.coefficients()
         _kernels.polynomial(block, a, c, self.degree)
+
+    def relative_errors(self, inputs: Inputs, pivots: Inputs) -> np.ndarray:
+        # gamma |x| |x'| + c is at most the root of (gamma |x|^2 + c) (gamma |x'|^2 + c).
+        return np.full(len(inputs), self.degree * VALUE_ERROR)
 
     def diagonal(self, inputs: Inputs) -> np.ndarray:
         return self.scale * (self.gamma * inputs.squared_norms() + self.coef0) ** self.degree

@@ -20,11 +20,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..errors import ConfigError, NumericError
+from ..errors import ConfigError
 from ..kernels import Inputs, Kernel, gram
 from ..system import Workers, linear_algebra, ranges
 from . import METHODS
-from .factorisation import FLOORS, Basis, Candidates, Factorisation
+from .factorisation import FLOORS, Basis, Candidates, Factorisation, negative_count, without_pivots
 
 # Where no number of pivots is given: as many as are chosen in about half a minute, N M^2 operations, and no more than
 # it takes to leave a small part of the trace.
@@ -160,16 +160,17 @@ def full_basis(inputs: Inputs, kernel: Kernel) -> Basis:
     floor = FLOORS[np.dtype(np.float64)] * float(diagonal.mean())
     factor, order, rank, info = linear_algebra.lapack.dpstrf(K, tol=floor, lower=1, overwrite_a=1)
     if info < 0 or rank == 0 or not diagonal.any():
-        raise NumericError("the kernel is zero at every position, so there is nothing to choose pivots from")
+        raise without_pivots(diagonal)
     order = order - 1
     squares = np.tril(factor)[:, :rank] ** 2  # of Phi, rows in the order of pivots
-    residual = np.empty(len(rows))
-    residual[order] = np.maximum(diagonal[order] - squares.sum(axis=1), 0.0)
+    residual, explained = np.empty(len(rows)), squares.sum(axis=1)
+    residual[order] = np.maximum(diagonal[order] - explained, 0.0)
     residual[order[:rank]] = 0.0
     counts = np.bincount(group)
     total = float(counts @ diagonal)
     curve = np.maximum(total - np.concatenate([[0.0], np.cumsum(counts[order] @ squares)]), 0.0)
-    return Basis(rows[order[:rank]], residual[group], total, curve)
+    negative = negative_count(diagonal[order], explained, np.dtype(np.float64))
+    return Basis(rows[order[:rank]], residual[group], total, curve, negative)
 
 
 class GrowingBasis:

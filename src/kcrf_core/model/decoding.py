@@ -171,7 +171,8 @@ class Decoder:
             remarks = rules.remarks(status, part.lines[offsets[:-1]], source)
         review = sets = None
         if marginals is not None and wishes.review:
-            review = self.model.guarantees[REVIEW].marked(self.model.labels, labels, offsets, marginals)
+            names = self.model.encoding.span_labels
+            review = self.model.guarantees[REVIEW].marked(names, labels, offsets, marginals)
         if marginals is not None and wishes.sets:
             sets = self.model.guarantees[SETS].label_sets(labels, marginals)
             sets[sets.sum(axis=1) > wishes.sets] = False
@@ -201,11 +202,11 @@ class Decoder:
 
 def scheme_of(model: Model, scheme: str) -> Transitions:
     try:
-        allowed = allowed_transitions(model.labels, scheme)
+        allowed = allowed_transitions(model.encoding.span_labels, scheme)
     except DataError as error:
         raise ConfigError(f"the labels of the model are not those of the scheme: {error}") from None
     # Where no span can be finished, as with iobes on labels of iob2, all would be O without a word.
-    spans = [not label.startswith("O") for label in model.labels]
+    spans = [not label.startswith("O") for label in model.encoding.span_labels]
     if any(spans) and not allowed.usable[spans].any():
         raise ConfigError(f"the labels of the model are not those of the scheme {scheme}: is it another scheme?")
     return allowed

@@ -11,7 +11,7 @@ import numpy as np
 from ..corpora import CodedColumn, Corpus
 from ..encoding import UNOBSERVED, Dataset
 from ..errors import ConfigError, DataError
-from ..scoring import COVERAGE, SPAN, Items, confidences, detect_scheme, find_guarantee
+from ..scoring import COVERAGE, SPAN, Items, Labelling, confidences, detect_scheme, find_guarantee
 from ..system import Workers, counted
 from .decoding import REVIEW, SETS, Decoded, Decoder, Wishes
 from .model import Model
@@ -45,12 +45,25 @@ def add_guarantees(
     labels, observed = labels.astype(np.int32), gold != UNOBSERVED
     for kind, of, level in aims:
         if of == SPAN:
-            if detect_scheme(model.labels) is None:
+            scheme = detect_scheme(model.encoding.span_labels)
+            if scheme is None:
                 message = "the labels of the model are not those of spans (B-X, I-X, O): leave out 'of'"
                 raise ConfigError(message, settings=["of"])
             if not observed.all():
                 raise DataError("spans need all labels, and some are not observed", corpus.source, settings=["of"])
-            items = Items.spans(CodedColumn.of(corpus.columns[-1]), model.labels, labels, offsets, confidence)
+            pair = CodedColumn.of(corpus.columns[-1]), CodedColumn(list(model.labels), labels)
+            odd = model.encoding.odd_labels
+            labelling = Labelling(
+                corpus.source,
+                *pair,
+                offsets,
+                corpus.lines,
+                known_labels=model.labels,
+                known_odd=odd,
+            )
+            for remark in labelling.odd_remarks(scheme):
+                tell(remark)
+            items = Items.spans(labelling, confidence)
         else:
             sequence = np.repeat(np.arange(dataset.sequences), np.diff(offsets))
             own = of_gold if kind == COVERAGE else confidence

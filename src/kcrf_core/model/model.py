@@ -202,7 +202,13 @@ class Model:
     @cached_property
     def label_rules(self) -> LabelRules | None:
         """Rules on numbers of the model's labels; None without any."""
-        return LabelRules.of(self.rules or RulesConfig(), self.labels, self.seen, self.permitted)
+        return LabelRules.of(
+            self.rules or RulesConfig(),
+            self.labels,
+            self.seen,
+            self.permitted,
+            self.encoding.odd_labels,
+        )
 
     def softened(self) -> Model:
         """Return the model with impossible transitions as rules, which have a setting for sequences that break all.
@@ -220,7 +226,7 @@ class Model:
     @cached_property
     def bonuses(self) -> np.ndarray | None:
         """Numbers [Y + 1, Y] that transitions add to scores in Viterbi decoding; None for zeros."""
-        return span_bonuses(self.labels, self.span_bonus) if self.span_bonus else None
+        return span_bonuses(self.encoding.span_labels, self.span_bonus) if self.span_bonus else None
 
     def deciding(self, decision: Decision) -> Model:
         """Return the model with the decoder and the bonus for spans of a decision, where it names them."""
@@ -370,7 +376,7 @@ class Model:
         if "rules" in contents.header:
             try:
                 rules = parse_config({"rules": contents.get("rules", dict)}).rules
-                LabelRules.of(rules, encoding.labels)
+                LabelRules.of(rules, encoding.labels, odd=encoding.odd_labels)
             except ConfigError as error:
                 raise contents.error(f"'rules': {error}") from None
         if "seen.pairs" in contents.arrays:

@@ -96,7 +96,10 @@ def from_model_and_encoded(
     # A label that the model does not know gets a name that fits the scheme and equals no other.
     if model.rules is not None and model.rules.allowed is not None:
         raise ConfigError(f"{source} is encoded and has no column of allowed labels", settings=["allowed"])
-    names = [*model.labels, "<unknown>" if detect_scheme(model.labels) is None else "B-<unknown>"]
+    names = [
+        *model.labels,
+        "<unknown>" if detect_scheme(model.encoding.span_labels) is None else "B-<unknown>",
+    ]
     parts = []
     for dataset in stored.datasets() if isinstance(stored, ShardFolder) else [stored.dataset]:
         if dataset.labels is None:
@@ -121,7 +124,7 @@ def _labelled(
     allowed: Callable[[LabelRules, slice], np.ndarray | None],  # labels [n, Y] that a column lists at some positions
 ) -> Labelling:
     """Label all positions, then leave out those whose label is not observed."""
-    costs = decision.costs(model.labels)
+    costs = decision.costs(model.labels, model.encoding.odd_labels)
     model = model.deciding(decision)
     rules = model.label_rules
 
@@ -152,6 +155,7 @@ def _labelled(
         predicted=CodedColumn(list(model.labels), np.concatenate(labels)),
         probabilities=Probabilities.joined(probabilities),
         known_labels=model.labels,
+        known_odd=model.encoding.odd_labels,
         decode=model.decode,
         span_bonus=model.span_bonus if model.decode == "viterbi" else 0.0,
         remarks=(

@@ -8,7 +8,7 @@ labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
@@ -20,7 +20,7 @@ from ..config import UNSEEN, RulesConfig
 from ..corpora import Corpus
 from ..encoding import Encoding
 from ..errors import ConfigError, DataError, suggestion
-from ..scoring import SpanFinder, Transitions, detect_scheme
+from ..scoring import SpanFinder, Transitions, detect_scheme, labels_of_spans
 from ..system import listed
 
 ALL = "all"
@@ -43,13 +43,13 @@ def combined(stored: RulesConfig | None, given: RulesConfig) -> RulesConfig:
 class _Names:
     """Labels, and types of spans where labels are of a scheme, by name."""
 
-    def __init__(self, labels: Sequence[str]):
-        self.labels = tuple(labels)
+    def __init__(self, labels: Sequence[str], odd: Collection[str]):
+        self.labels, spans = tuple(labels), labels_of_spans(labels, odd)
         self.numbers = {label: np.array([number]) for number, label in enumerate(labels)}
         self.apart = ~np.eye(len(labels), dtype=bool)
         self.types: list[str] = []
-        if detect_scheme(labels) is not None:
-            finder = SpanFinder(labels)
+        if detect_scheme(spans) is not None:
+            finder = SpanFinder(spans)
             self.apart, self.types = finder.apart, finder.types
             self.numbers |= {kind: np.flatnonzero(finder.kinds == k) for k, kind in enumerate(finder.types)}
 
@@ -80,14 +80,15 @@ class LabelRules:
         labels: Sequence[str],
         seen: Transitions | None = None,
         permitted: Transitions | None = None,
+        odd: Collection[str] = (),
     ) -> LabelRules | None:
-        """Check rules for some labels; None without any.
+        """Check rules for some labels, of which odd ones are no labels of spans; None without any.
 
         `seen` are the transitions of the training data, `permitted` those that are left in any case.
         """
         if not config.rules and permitted is None:
             return None
-        names = _Names(labels)
+        names = _Names(labels, odd)
         allowed = _transitions(config.forbid, names, seen)
         if permitted is not None:
             allowed = permitted if allowed is None else allowed & permitted

@@ -43,13 +43,24 @@ if TYPE_CHECKING:
     from .labelling import (
         Labelling,
         SeenWords,
+        count_labels,
         from_tagged,
         from_two_files,
         joined_labellings,
         readable_column,
         readable_place,
     )
-    from .schemes import Scheme, detect_scheme, split_label
+    from .schemes import (
+        OUTSIDE,
+        Scheme,
+        detect_scheme,
+        labels_of_spans,
+        labels_with_lines,
+        lost_spans_remark,
+        odd_labels,
+        odd_remark,
+        split_label,
+    )
     from .significance import FEW_SEQUENCES, Interval, block_borders, median_run
     from .spans import Score, SpanFinder, Spans, Transitions, allowed_transitions, tell_iob_apart
     from .yardstick import Yardstick, choose_yardstick

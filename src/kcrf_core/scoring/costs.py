@@ -15,14 +15,14 @@ Bonus: Viterbi decoding of scores to which each span adds a number b finds spans
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..errors import ConfigError, suggestion
 from . import DECODINGS
-from .schemes import detect_scheme, split_label
+from .schemes import detect_scheme, labels_of_spans, split_label
 from .spans import SpanFinder
 
 # A smaller F1 than this is too uncertain to say how many more spans there are.
@@ -58,13 +58,22 @@ class Decision:
             return "viterbi"
         return self.decode or ("posterior" if self.cost else stored)
 
-    def costs(self, labels: Sequence[str]) -> np.ndarray | None:
-        """Return the costs [Y] of missing each label, or None if all are equal."""
-        return label_costs(labels, self.cost) if self.cost else None
+    def costs(self, labels: Sequence[str], odd: Collection[str] = ()) -> np.ndarray | None:
+        """Return the costs [Y] of missing each label, or None if all are equal.
+
+        Odd labels are no labels of spans.
+        """
+        return label_costs(labels, self.cost, odd) if self.cost else None
 
 
-def label_costs(labels: Sequence[str], cost: Mapping[str, float]) -> np.ndarray:
-    """Return costs [Y] of missing each label, 1 unless they are given: by a label, or by the type of labels.
+def label_costs(
+    labels: Sequence[str],
+    cost: Mapping[str, float],
+    odd: Collection[str] = (),
+) -> np.ndarray:
+    """Return costs [Y] of missing each label, 1 unless given: by a label, or by a type of spans.
+
+    Odd labels are no labels of spans.
 
     >>> from kcrf_core.scoring.costs import label_costs
     >>> label_costs(["B-PER", "I-PER", "O"], {"PER": 5, "I-PER": 2})
@@ -72,8 +81,8 @@ def label_costs(labels: Sequence[str], cost: Mapping[str, float]) -> np.ndarray:
     """
     out = np.ones(len(labels))
     kinds: list[str | None] = [None] * len(labels)
-    if detect_scheme(labels) is not None:
-        kinds = [part[1] or None for part in map(split_label, labels) if part is not None]
+    if detect_scheme(spans := labels_of_spans(labels, odd)) is not None:
+        kinds = [part[1] or None for part in map(split_label, spans) if part is not None]
     alone = [name for name in cost if name in labels]
     for name in [*(name for name in cost if name not in labels), *alone]:  # a label goes before its type
         value = cost[name]

@@ -16,7 +16,7 @@ from ..errors import ConfigError, DataError
 from ..system import without_empty
 from . import SCHEMES
 from .labelling import Labelling
-from .schemes import detect_scheme, split_label
+from .schemes import detect_scheme, labels_of_spans, split_label
 from .spans import Score, SpanMatches, SpanScores, mean_f1, ratio, score_rows, tell_iob_apart
 
 
@@ -39,6 +39,7 @@ class Evaluation:
     confusion: np.ndarray  # [Y, Y] int64, rows gold, columns predicted, in the order of `labels`
     scheme: str | None
     scheme_detected: bool  # or looked for in vain
+    odd_labels: tuple[str, ...]  # not of the scheme of nearly all others: O for spans
     spans: SpanScores | None  # None without a scheme
     strict_spans: SpanScores | None  # of the spans that are written as the scheme demands
     # [U, 4] int64 of each sequence that is not empty, or of each block: positions, correct ones, sequences that begin
@@ -62,6 +63,7 @@ class Evaluation:
             "scheme": self.scheme,
             "spans": None if self.spans is None else self.spans.to_dict(),
             "scheme_detected": self.scheme_detected,
+            **({"odd_labels": list(self.odd_labels)} if self.odd_labels else {}),
             "strict_spans": None if self.strict_spans is None else self.strict_spans.to_dict(),
         }
 
@@ -73,12 +75,15 @@ def evaluate(
     scheme: str | None = "auto",
     known_labels: Iterable[str] | None = None,
     units: np.ndarray | None = None,
+    odd_labels: Iterable[str] = (),
 ) -> Evaluation:
     """Compare the labels of N positions; sequence s is positions offsets[s]:offsets[s+1].
 
     `scheme` is a name from `SCHEMES`, `auto` to detect it, or None for no span scores.
-    `known_labels` are those of the model: they help detection and give `unknown_gold`. Where `units` [U+1] are offsets
-    of blocks within sequences, `unit_counts` are theirs.
+    `known_labels` are those of the model: they help detection and give `unknown_gold`. `odd_labels`
+    count as O for spans, and so do others that are not of the scheme, if they are at most a
+    hundredth of all labels. Where `units` [U+1] are offsets of blocks within sequences,
+    `unit_counts` are theirs.
 
     >>> from kcrf_core import evaluate
     >>> evaluate(["a", "b", "b"], ["a", "b", "a"], [0, 1, 3]).accuracy
@@ -92,7 +97,15 @@ def evaluate(
         raise ValueError(f"offsets do not lead from 0 to {N}")
     known = None if known_labels is None else tuple(known_labels)
     columns = CodedColumn.of(gold), CodedColumn.of(predicted)
-    return evaluate_labelling(Labelling("", *columns, offsets, np.arange(N), known_labels=known), scheme, units)
+    labelling = Labelling(
+        "",
+        *columns,
+        offsets,
+        np.arange(N),
+        known_labels=known,
+        known_odd=tuple(odd_labels),
+    )
+    return evaluate_labelling(labelling, scheme, units)
 
 
 def evaluate_labelling(labelling: Labelling, scheme: str | None, units: np.ndarray | None = None) -> Evaluation:
@@ -110,19 +123,21 @@ def evaluate_labelling(labelling: Labelling, scheme: str | None, units: np.ndarr
     gold_codes, predicted_codes = gold.numbered(alphabet), predicted.numbered(alphabet)
     detected = scheme == "auto"
     if detected:
-        scheme = detect_scheme(alphabet if known is None else known.union(alphabet))
+        scheme = detect_scheme(labelling.label_counts.keys() - labelling.odd_labels)
     elif scheme is not None:
         if scheme not in SCHEMES:
             raise ConfigError(f"unknown label scheme {scheme!r} (known: auto, {', '.join(SCHEMES)})")
         letters = SCHEMES[scheme].letters
-        for label in alphabet:
+        for label in labels_of_spans(alphabet, labelling.odd_labels):
             part = split_label(label)
             if part is None or part[0] not in letters:
                 raise DataError(
                     f"label {label!r} does not belong to the scheme {scheme} ({', '.join(letters)})", source
                 )
     matches: list[SpanMatches] = []  # of all spans, and of those that are written strictly
+    odd: tuple[str, ...] = ()
     if scheme is not None:
+        odd = labelling.odd_labels
         spans = labelling.spans
         if detected:
             scheme = tell_iob_apart(scheme, spans.gold)
@@ -157,6 +172,7 @@ def evaluate_labelling(labelling: Labelling, scheme: str | None, units: np.ndarr
         confusion=confusion,
         scheme=scheme,
         scheme_detected=detected,
+        odd_labels=tuple(label for label in alphabet if label in odd),
         spans=scores[0],
         strict_spans=scores[1],
         unit_counts=unit_counts,

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..corpora import CodedColumn
 from ..errors import DataError
 from ..system import counted, piece_rows
 from . import ITEMS
-from .spans import SpanFinder, Spans, match_spans
+from .labelling import Labelling
+from .spans import SpanFinder, Spans
 
 GUARANTEES = RISK, AMONG_UNMARKED, COVERAGE = "risk", "among-unmarked", "sets"
 POSITION, SPAN = ITEMS
@@ -88,12 +88,10 @@ class Items:
         self.share = 1 / counts[self.number]  # of its sequence that an item is
 
     @classmethod
-    def spans(
-        cls, gold: CodedColumn, names: Sequence[str], labels: np.ndarray, offsets: np.ndarray, confidence: np.ndarray
-    ) -> Items:
-        """Take the spans of predicted labels; a span is wrong if it is no gold span."""
-        found = match_spans(gold, CodedColumn(list(names), labels), offsets)
-        sequence = np.searchsorted(offsets, found.predicted.starts, side="right")
+    def spans(cls, labelling: Labelling, confidence: np.ndarray) -> Items:
+        """Take the predicted spans; one is wrong if it is no gold span."""
+        found = labelling.spans
+        sequence = np.searchsorted(labelling.offsets, found.predicted.starts, side="right")
         return cls(span_confidences(found.predicted, confidence), ~found.correct, sequence)
 
     def risk(self, threshold: float) -> float:

@@ -7,7 +7,8 @@ docs/method.md).
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -18,7 +19,17 @@ from .calibration import Calibration, calibrate
 from .error_analysis import ErrorAnalysis, analyse_errors
 from .evaluation import Evaluation, evaluate, evaluate_labelling
 from .labelling import Labelling
-from .significance import Difference, Interval, bootstrap, differences, figures, unit_offsets
+from .schemes import labels_of_spans
+from .significance import (
+    FEW_UNITS,
+    FEWEST_LENGTHS,
+    Difference,
+    Interval,
+    bootstrap,
+    differences,
+    figures,
+    unit_offsets,
+)
 from .spans import Score, SpanScores
 from .yardstick import Yardstick, choose_yardstick
 
@@ -45,15 +56,27 @@ class ResamplingUnits:
     kind: str  # sequence, block or group
     offsets: np.ndarray  # [U+1] of sequences that are not empty, or of blocks
     groups: np.ndarray | None  # [U] numbers from 0 on
+    correlated: float = 0.0  # positions over which errors are correlated, where units are blocks
 
     @classmethod
-    def of(cls, labelling: Labelling, block: int | None) -> ResamplingUnits:
+    def of(
+        cls,
+        labelling: Labelling,
+        other: Labelling | None,
+        block: int | None,
+    ) -> ResamplingUnits:
+        """Return the units of a labelling, and of its difference from another one."""
         sequences = without_empty(np.asarray(labelling.offsets, dtype=np.int64))
         if labelling.groups is not None:
             groups = np.unique(labelling.groups[sequences[:-1]], return_inverse=True)[1]
             return cls("group", sequences, groups)
-        offsets = unit_offsets(CodedColumn.of(labelling.gold).codes, sequences, block)
-        return cls("block" if len(offsets) > len(sequences) else "sequence", offsets, None)
+        errors = [labelling.right]
+        if other is not None:
+            errors.append(labelling.right.astype(np.int8) - other.right)
+        codes = CodedColumn.of(labelling.gold).codes
+        offsets, length = unit_offsets(codes, sequences, block, errors)
+        kind = "block" if len(offsets) > len(sequences) else "sequence"
+        return cls(kind, offsets, None, length if kind == "block" else 0.0)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1 if self.groups is None else int(self.groups.max(initial=-1)) + 1
@@ -62,6 +85,21 @@ class ResamplingUnits:
     def text(self) -> str:
         """Their name for messages; of blocks and groups, which users do not count, with their number."""
         return "sequences" if self.kind == "sequence" else counted(len(self), self.kind)
+
+    @property
+    def doubt(self) -> str | None:
+        """A warning about intervals and p-values; None for many units that are long enough."""
+        length = self.offsets[-1] / max(len(self), 1)
+        if self.kind == "block" and length < FEWEST_LENGTHS * self.correlated:
+            return (
+                f"warning: errors are correlated over about {self.correlated:.0f} positions, and "
+                f"blocks of {length:.0f} are short for that: intervals are too narrow, and p-values "
+                "too small"
+            )
+        if len(self) < FEW_UNITS:
+            few = f"{counted(len(self), self.kind)}, and fewer than {FEW_UNITS} are few"
+            return f"warning: {few}: intervals are rather too narrow"
+        return None
 
     def sums(self, counts: np.ndarray) -> np.ndarray:
         """Return counts [U, K] of sequences or blocks as those of units."""
@@ -148,7 +186,14 @@ class TrainedOn:
         if len(new):
             gold, predicted = (CodedColumn.of(own).take(new) for own in (labelling.gold, labelling.predicted))
             offsets = np.unique(np.searchsorted(new, labelling.offsets))
-            others = evaluate(gold, predicted, offsets, scheme=scores.scheme, known_labels=labelling.known_labels)
+            others = evaluate(
+                gold,
+                predicted,
+                offsets,
+                scheme=scores.scheme,
+                known_labels=labelling.known_labels,
+                odd_labels=labelling.odd_labels,
+            )
         return cls(known, len(first), others)
 
     def text(self, where: str = "the training data") -> str:
@@ -216,21 +261,22 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
     """Score a labelling and, with a second one, say whether the two differ by more than chance."""
     if second is not None:
         check_same_data(first, second)
-    units = ResamplingUnits.of(first, options.block)
+    units = ResamplingUnits.of(first, second, options.block)
     scores = evaluate_labelling(first, options.scheme, units.offsets)
     if options.strict and scores.scheme is None:
         message = "no spans to count strictly: the labels are of no scheme known; leave 'strict' out"
         raise DataError(message, first.source, settings=["strict"])
-    yardstick = _yardstick(first, scores, options)
-    measured = _measured(yardstick, first, scores, units)
+    yardstick, names = _yardstick(first, scores, options), [score.name for score in scores.labels]
+    measured = _measured(yardstick, names, first, scores, units)
     counts = units.sums(scores.strict_counts if options.strict else scores.unit_counts)
     # A single unit has a single resample, whose interval would look like certainty.
     resamples = options.resamples if len(units) > 1 else 0
     comparison = None
     if second is not None:
         # The same scheme for both, even if the labels of the second suggest another.
+        second = replace(second, known_odd=(*first.odd_labels, *second.known_odd))
         other = evaluate_labelling(second, scores.scheme, units.offsets)
-        also = _measured(yardstick, second, other, units)
+        also = _measured(yardstick, names, second, other, units)
         difference, error = yardstick.difference(measured, also)
         ours, theirs = first.right, second.right
         other_counts = units.sums(other.strict_counts if options.strict else other.unit_counts)
@@ -269,7 +315,7 @@ def judge(first: Labelling, second: Labelling | None, options: JudgementOptions)
 
 def _yardstick(labelling: Labelling, scores: Evaluation, options: JudgementOptions) -> Yardstick:
     """Return the requested yardstick, else that of the scheme, over all labels of the data."""
-    labels = tuple(score.name for score in scores.labels)
+    labels = labels_of_spans([score.name for score in scores.labels], scores.odd_labels)
     spans = scores.scheme is not None
     name = choose_yardstick(labels, options.metric, spans).name
     if name == "log-loss":
@@ -282,17 +328,21 @@ def _yardstick(labelling: Labelling, scores: Evaluation, options: JudgementOptio
     return Yardstick(name, labels, spans, scores.scheme if options.strict else None)
 
 
-def _measured(yardstick: Yardstick, labelling: Labelling, scores: Evaluation, units: ResamplingUnits) -> np.ndarray:
-    """Return the counts of the yardstick for each unit."""
+def _measured(
+    yardstick: Yardstick,
+    names: Sequence[str],
+    labelling: Labelling,
+    scores: Evaluation,
+    units: ResamplingUnits,
+) -> np.ndarray:
+    """Return the counts of the yardstick, whose labels have these names, for each unit."""
     positions, right, _, _, *spans = (scores.unit_counts if yardstick.strict is None else scores.strict_counts).T
     if yardstick.name == "accuracy":
         return units.sums(np.stack([right, positions], axis=1).astype(np.float64))
     if yardstick.name == "f1":
         return units.sums(np.stack([2 * spans[2], spans[0] + spans[1]], axis=1).astype(np.float64))
-    labels = yardstick.labels
-    gold, predicted = (
-        CodedColumn.of(own).numbered(labels, len(labels)) for own in (labelling.gold, labelling.predicted)
-    )
+    gold = CodedColumn.of(labelling.gold).numbered(names, len(names))
+    predicted = CodedColumn.of(labelling.predicted).numbered(names, len(names))
     logs = None
     if yardstick.by_probability:
         with np.errstate(divide="ignore"):

@@ -19,6 +19,7 @@ from ..corpora import MISSING, CodedColumn, Corpus, joined_columns
 from ..errors import DataError
 from ..system import counted, offsets_of
 from .calibration import Probabilities, from_marginals
+from .schemes import lost_spans_remark, odd_labels, odd_remark
 from .spans import SpanMatches, match_spans
 
 # Printed probabilities are rounded: their sum may be off 1 by this much times the number of labels.
@@ -54,6 +55,7 @@ class Labelling:
     seen: SeenWords | None = None  # those of `words`, where a model with such a column gave the labels
     probabilities: Probabilities | None = None
     known_labels: tuple[str, ...] | None = None  # those of the model
+    known_odd: tuple[str, ...] = ()  # known not to be of the scheme of nearly all others
     left_out: int = 0  # positions whose gold label is not observed, and which are not among the N
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values and how many they have
     decode: str | None = None  # the decoder that a model gave the labels by; None where they were read
@@ -69,9 +71,55 @@ class Labelling:
         return gold.codes == CodedColumn.of(self.predicted).numbered(gold.values)
 
     @cached_property
+    def label_counts(self) -> dict[str, int]:
+        """The count of each label, gold and predicted; 0 of others that the model knows."""
+        counts = dict.fromkeys(self.known_labels or (), 0)
+        for labels in (self.gold, self.predicted):
+            for label, count in count_labels(labels).items():
+                counts[label] = counts.get(label, 0) + count
+        return counts
+
+    @cached_property
+    def odd_labels(self) -> tuple[str, ...]:
+        """Labels that are not of the scheme of nearly all others, and O for spans.
+
+        A label that the model knows is odd only if it was in the training data.
+        """
+        counts = self.label_counts
+        known = tuple(label for label in dict.fromkeys(self.known_odd) if label in counts)
+        more = odd_labels({label: count for label, count in counts.items() if label not in known})
+        return known if set(more) & set(self.known_labels or ()) else known + more
+
+    def odd_remarks(self, scheme: str | None) -> list[str]:
+        """Return warnings about gold and predicted labels that are of no scheme."""
+        out = []
+        for what, labels in (("gold", self.gold), ("predicted", self.predicted)):
+            column, counts = CodedColumn.of(labels), count_labels(labels)
+
+            def line(label: str, column: CodedColumn = column) -> int:
+                return int(self.lines[(column.codes == column.values.index(label)).argmax()])
+
+            odd = [label for label in self.odd_labels if label in counts]
+            if scheme is None:
+                lost = lost_spans_remark(counts, line, f"{what} labels")
+                out += [] if lost is None else [f"warning: {self.source}: {lost}"]
+            elif odd:
+                remark = odd_remark(scheme, odd, counts, line, f"{what} labels")
+                out.append(f"warning: {self.source}: {remark}")
+        return out
+
+    @cached_property
     def spans(self) -> SpanMatches:
         """Gold and predicted spans, where labels are those of a scheme."""
-        return match_spans(CodedColumn.of(self.gold), CodedColumn.of(self.predicted), self.offsets)
+        gold, predicted = CodedColumn.of(self.gold), CodedColumn.of(self.predicted)
+        return match_spans(gold, predicted, self.offsets, self.odd_labels)
+
+
+def count_labels(labels: Sequence[str]) -> dict[str, int]:
+    """Return how often each label occurs."""
+    column = CodedColumn.of(labels)
+    counts = np.bincount(column.codes, minlength=len(column.values)).tolist()
+    return {label: count for label, count in zip(column.values, counts, strict=True) if count}
 
 
 def from_tagged(corpus: Corpus) -> Labelling:

@@ -6,12 +6,14 @@ long ones (see "Figures and their errors" in docs/method.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from ..system import without_empty
+from ..system import scipy_module, without_empty
 
 # Draws times sequences held at a time.
 _CELLS_AT_ONCE = 1 << 22
@@ -22,6 +24,10 @@ _BOOTSTRAP, _RANDOMISATION = 0, 1
 FEW_SEQUENCES = 20  # below that many, long ones are taken in blocks
 GAPS_PER_BLOCK = 4  # least length of a block in gaps: runs or windows
 FEWEST_BLOCKS, MOST_BLOCKS = 10, 40  # that all sequences together are divided into, about
+LENGTHS_PER_BLOCK = 8  # wanted length of a block in correlation lengths of errors
+FEWEST_LENGTHS = 4  # below which intervals are clearly too narrow
+WINDOW = 5  # correlation lengths that a sum of autocorrelations reaches
+FEW_UNITS = 30  # below that many, intervals and p-values are less sure than they say
 
 
 @dataclass(frozen=True)
@@ -123,9 +129,23 @@ def bootstrap(
         drawn += S * np.arange(size)[:, None]  # a row of bins for each resample
         times = np.bincount(drawn.ravel(), minlength=size * S).reshape(size, S)
         parts.append(statistics(times.astype(np.float64) @ values))
-    tails = (1 - confidence) / 2, (1 + confidence) / 2
+    tail = expanded_tail(confidence, S)
+    tails = tail, 1 - tail
     found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return {name: Interval(*map(float, np.quantile(figure, tails))) for name, figure in found.items()}
+
+
+def expanded_tail(confidence: float, units: int) -> float:
+    """Return the part of resampled figures on each side of an interval, from so many units.
+
+    Plain quantiles of resamples are those of a normal distribution with (n - 1) / n of the
+    variance. These are as far out as those of Student's distribution (Hesterberg 2015).
+    """
+    if units < 2:
+        return (1 - confidence) / 2
+    special = scipy_module("special")
+    student = special.stdtrit(units - 1, (1 + confidence) / 2)
+    return float(special.ndtr(-np.sqrt(units / (units - 1)) * student))
 
 
 def _sizes(total: int, width: int) -> Iterator[int]:
@@ -153,19 +173,20 @@ def median_run(labels: np.ndarray, offsets: np.ndarray) -> int:
 
 
 def block_borders(
-    offsets: np.ndarray, sequences: np.ndarray, block: int | None, gap: int
+    offsets: np.ndarray, sequences: np.ndarray, block: int | None, gap: int, least: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the starts and ends of blocks of some sequences that are not empty: of about `block` positions, if given.
 
-    Else there are about MOST_BLOCKS of them, each worth a gap on both sides; None if sequences are many, or too short
-    for two blocks each.
+    Else there are about MOST_BLOCKS of them, each worth a gap on both sides, and of the least
+    number of positions unless that leaves too few; None if sequences are many, or too short for two each.
     """
     lengths = np.diff(offsets)[sequences]
     total = int(lengths.sum())
     if block is None:
         if len(sequences) >= FEW_SEQUENCES or total < 2 * GAPS_PER_BLOCK * gap * len(sequences):
             return None
-        block = max(-(-total // MOST_BLOCKS), min(GAPS_PER_BLOCK * gap, -(-total // FEWEST_BLOCKS)), 1)
+        wanted = max(GAPS_PER_BLOCK * gap, math.ceil(least))
+        block = max(-(-total // MOST_BLOCKS), min(wanted, -(-total // FEWEST_BLOCKS)), 1)
     counts = np.maximum(np.rint(lengths / block).astype(np.int64), 1)
     borders = [
         begin + np.linspace(0, length, count + 1).astype(np.int64)
@@ -176,8 +197,42 @@ def block_borders(
     return first, np.concatenate([nothing, *(each[1:] for each in borders)])
 
 
-def unit_offsets(labels: np.ndarray, offsets: np.ndarray, block: int | None = None) -> np.ndarray:
-    """Return offsets [U+1] of units of labels [N]: sequences that are not empty, or blocks of a few long ones."""
+def correlation_length(series: np.ndarray, offsets: np.ndarray) -> float:
+    """Return the sum of autocorrelations of a series [N] within sequences, 1 + 2 sum_k rho_k.
+
+    It ends at the first lag k of WINDOW times the sum so far; beyond is noise alone (Sokal 1997).
+    """
+    left = series - series.mean()
+    pieces = [left[begin:end] for begin, end in pairwise(offsets.tolist())]
+    longest = max(map(len, pieces))
+    sums = np.zeros(longest)  # [k] of products of numbers k positions apart
+    for piece in pieces:
+        spectrum = np.fft.rfft(piece, 2 * len(piece))
+        sums[: len(piece)] += np.fft.irfft(spectrum * spectrum.conj(), 2 * len(piece))[: len(piece)]
+    if sums[0] <= 0:
+        return 1.0
+    lengths = 2 * np.cumsum(sums / sums[0]) - 1
+    far = np.flatnonzero(np.arange(longest) >= WINDOW * lengths)
+    return max(float(lengths[far[0] if len(far) else -1]), 1.0)
+
+
+def unit_offsets(
+    labels: np.ndarray,
+    offsets: np.ndarray,
+    block: int | None = None,
+    errors: Sequence[np.ndarray] = (),
+) -> tuple[np.ndarray, float]:
+    """Return offsets [U+1] of units of labels [N]: sequences, or blocks of a few long ones.
+
+    Blocks are several times as long as errors, or differences of errors, are correlated, series [N]
+    each; that length comes second, 0 where units are sequences.
+    """
     offsets = without_empty(offsets)
-    borders = block_borders(offsets, np.arange(len(offsets) - 1), block, median_run(labels, offsets))
-    return offsets if borders is None else np.append(borders[0], offsets[-1])
+    every, gap = np.arange(len(offsets) - 1), median_run(labels, offsets)
+    if block_borders(offsets, every, block, gap) is None:
+        return offsets, 0.0
+    lengths = [correlation_length(series.astype(np.float64), offsets) for series in errors]
+    length = max(lengths, default=1.0)
+    borders = block_borders(offsets, every, block, gap, LENGTHS_PER_BLOCK * length)
+    assert borders is not None
+    return np.append(borders[0], offsets[-1]), length

@@ -7,7 +7,7 @@ where its denominator is. A span is correct if start, end and type are. `macro_f
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..corpora import CodedColumn
 from ..errors import DataError
 from ..system import without_empty
 from . import SCHEMES
-from .schemes import CLOSING, OPENING, WHOLE, Ends, split_label
+from .schemes import CLOSING, OPENING, WHOLE, Ends, labels_of_spans, split_label
 
 
 @dataclass(frozen=True)
@@ -254,9 +254,11 @@ class SpanMatches:
         return np.stack([np.diff(np.searchsorted(starts, units)) for starts, _ in self.items], axis=1)
 
 
-def match_spans(gold: CodedColumn, predicted: CodedColumn, offsets: np.ndarray) -> SpanMatches:
-    """Find the spans of two labellings; sequence s is positions offsets[s]:offsets[s+1]."""
+def match_spans(
+    gold: CodedColumn, predicted: CodedColumn, offsets: np.ndarray, odd: Collection[str] = ()
+) -> SpanMatches:
+    """Find the spans of two labellings; odd labels are O, sequence s is offsets[s]:offsets[s+1]."""
     alphabet = sorted(gold.present | predicted.present)
-    finder, offsets = SpanFinder(alphabet), without_empty(offsets)
+    finder, offsets = SpanFinder(labels_of_spans(alphabet, odd)), without_empty(offsets)
     first, second = (finder.find(each.numbered(alphabet), offsets) for each in (gold, predicted))
     return SpanMatches(finder.types, first, second, len(gold))

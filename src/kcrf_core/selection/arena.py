@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -247,7 +247,9 @@ class CorpusArena:
         stopped: Callable[[], bool] = lambda: False,
         timed: bool = False,  # limits of judgements are in seconds, else in work
         note: Callable[[str], None] = lambda text: None,
+        odd: Collection[str] = (),  # labels that are not of the scheme of nearly all others
     ):
+        self._odd = odd
         self._space, self._yardstick, self._workers, self._rungs = space, yardstick, workers, tuple(rungs)
         self._seed, self._journal, self._stopped, self._timed, self._note = seed, journal, stopped, timed, note
         self._digests = [
@@ -332,7 +334,7 @@ class CorpusArena:
         # The first may take all of the total: there is nothing else to fall back on.
         longest = limit if self._known else limit / LARGEST_SHARE
         try:
-            encoding, dataset = fit_encoding(config, rung.corpus)
+            encoding, dataset = fit_encoding(config, rung.corpus, self._odd)
             if number not in self._splits:
                 self._splits[number] = rung.splits(dataset, len(encoding.labels), self._seed)
             splits = self._splits[number]

@@ -30,12 +30,13 @@ from ..encoding import (
     Encoding,
     column_names,
     configured,
-    data_remarks,
     described,
     fit_encoding,
     found_among,
     input_hashes,
+    left_out_columns,
     sequence_hashes,
+    slip_warnings,
     with_tables,
 )
 from ..errors import ConfigError, DataError, KcrfError
@@ -47,8 +48,11 @@ from ..scoring import (
     Yardstick,
     calibrate,
     choose_yardstick,
+    count_labels,
     detect_scheme,
     evaluate,
+    labels_of_spans,
+    odd_labels,
     readable_column,
 )
 from ..system import PLUGINS, Budget, Whole, Workers, available_threads, offsets_of, piece_rows, sequence_rows
@@ -112,24 +116,27 @@ class Plan:
     units: int = field(init=False)  # number of sequences or blocks
     labels: tuple[str, ...] = field(init=False)  # of the corpus, sorted
     costs: dict[str, float] = field(init=False)  # of missing each label of the corpus; empty if all are equal
+    odd_labels: tuple[str, ...] = field(init=False)  # not of the scheme of nearly all others
     scheme: str | None = field(init=False)  # by all labels of the corpus: a fold may lack those that show it
     yardstick: Yardstick = field(init=False)  # settings are compared by it
     judged_by: str = field(init=False)  # name of the yardstick's figure in results
 
     def __post_init__(self) -> None:
-        labels = sorted(set(self.corpus.columns[-1]))
-        costs = self.decision.costs(labels)
+        counts = count_labels(self.corpus.columns[-1])
+        labels, odd = sorted(counts), odd_labels(counts)
+        costs = self.decision.costs(labels, odd)
         metrics = {self.config(setting).training.metric for setting in range(len(self.settings))}
         if len(metrics) > 1:
             raise ConfigError(
                 f"settings can be compared by one metric only, not by {', '.join(sorted(metrics))}", settings=["metric"]
             )
-        yardstick = choose_yardstick(labels, metrics.pop())
+        yardstick = choose_yardstick(labels_of_spans(labels, odd), metrics.pop())
         derived = {
             "units": self.corpus.sequences if self.blocks is None else len(self.blocks.pieces.first),
             "labels": tuple(labels),
             "costs": {} if costs is None else dict(zip(labels, costs.tolist(), strict=True)),
-            "scheme": detect_scheme(labels),
+            "odd_labels": odd,
+            "scheme": detect_scheme(counts.keys() - odd),
             "yardstick": yardstick,
             "judged_by": yardstick.name.replace("-", "_"),
         }
@@ -204,8 +211,9 @@ def make_plan(
     for config in configs:
         corpus = with_tables(corpus, config)
     names = column_names(configs[0], corpus)
-    for remark in data_remarks(configs[0], Columns(corpus, configs[0].missing)):
-        tell(remark)
+    left_out = left_out_columns(configs[0], names) | {division.group or ""}
+    for warning in slip_warnings(Columns(corpus, configs[0].missing), configs[0], names, left_out):
+        tell(warning)
     blocks = None
     few = corpus.sequences < max(FEW_WHOLE, division.count) and division.group is None and division.numbers is None
     if few or division.block is not None:
@@ -306,7 +314,14 @@ def run_task(
     probabilities = Probabilities.of(marginals, test.known_labels, best)
     tagged, more = CodedColumn(list(model.labels), best), {}
     gold = test_part.columns[-1]
-    scores = evaluate(gold, tagged, test_part.offsets, scheme=plan.scheme, known_labels=model.labels)
+    scores = evaluate(
+        gold,
+        tagged,
+        test_part.offsets,
+        scheme=plan.scheme,
+        known_labels=model.labels,
+        odd_labels=plan.odd_labels,
+    )
     if plan.judged_by == "log_loss":
         more["log_loss"] = calibrate(probabilities, best == test.known_labels).log_loss or 0.0
     if plan.judged_by == "macro_f1":
@@ -364,6 +379,7 @@ def out_of_fold(plan: Plan, found: Found, setting: int) -> tuple[Labelling, list
         predicted=CodedColumn(list(plan.labels), labels),
         offsets=corpus.offsets,
         lines=corpus.lines,
+        known_odd=plan.odd_labels,
         words=readable_column(corpus.columns[:-1]),
         probabilities=Probabilities(*three.T.astype(np.float64)),
         decode=decoders.pop() if len(decoders) == 1 else None,
@@ -391,7 +407,7 @@ def fold_data(plan: Plan, task: Task, workers: Workers | None = None) -> FoldDat
     if blocks is None:
         training_part, test_part = corpus.subset(rest), corpus.subset(test)
         config = plan.config(task.setting, training_part, workers)
-        encoding, dataset = fit_encoding(config, training_part)
+        encoding, dataset = fit_encoding(config, training_part, plan.odd_labels)
         return FoldData(config, encoding, dataset, encoding.encode(test_part), test_part, plan.rows(test))
     held = blocks.pieces.take(test)
     fit = apart(blocks.pieces.take(rest), held, blocks.gap, corpus.offsets)
@@ -404,7 +420,7 @@ def fold_data(plan: Plan, task: Task, workers: Workers | None = None) -> FoldDat
         )
     training_part = _pieces(corpus, fit.first, fit.last)
     config = plan.config(task.setting, training_part, workers)
-    encoding, _ = fit_encoding(config, training_part)
+    encoding, _ = fit_encoding(config, training_part, plan.odd_labels)
     everything = encoding.encode(corpus, weighed=True)  # windows look across cuts
     parts = []
     for pieces in (fit, held):

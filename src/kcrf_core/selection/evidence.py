@@ -7,7 +7,7 @@ labels, or by the model, given the input.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple, Protocol
 
@@ -15,7 +15,14 @@ import numpy as np
 
 from ..chains import Edges, chain
 from ..model import scores_in_place
-from ..scoring import SpanFinder, Transitions, allowed_transitions, detect_scheme, tell_iob_apart
+from ..scoring import (
+    SpanFinder,
+    Transitions,
+    allowed_transitions,
+    detect_scheme,
+    labels_of_spans,
+    tell_iob_apart,
+)
 from ..system import Workers
 from ..training import Scored
 from .planting import ErrorKinds
@@ -57,9 +64,17 @@ class Channel:
         return cls(tuple(labels), np.log(t + np.diag(1 - t.sum(axis=1))), kinds)
 
     @classmethod
-    def by_kind(cls, labels: Sequence[str], counts: np.ndarray) -> Channel:
-        """Return the channel in which errors of each kind are equally frequent, and lead to frequent labels."""
-        kinds = ErrorKinds.of(labels, counts)
+    def by_kind(
+        cls,
+        labels: Sequence[str],
+        counts: np.ndarray,
+        odd: Collection[str] = (),
+    ) -> Channel:
+        """Return the channel with equally frequent errors of each kind, towards frequent labels.
+
+        Odd labels are not of the scheme of all others.
+        """
+        kinds = ErrorKinds.of(labels_of_spans(labels, odd), counts)
         rates = np.zeros((len(labels), len(labels)))
         for kind in range(len(kinds.names)):
             share = (kinds.table == kind) * np.maximum(counts, 0.5)
@@ -130,14 +145,21 @@ def span_rules(labels: Sequence[str], gold: np.ndarray, offsets: np.ndarray) -> 
     return allowed_transitions(labels, tell_iob_apart(scheme, SpanFinder(labels).find(gold, offsets)))
 
 
-def errors_of_single_labels(parts: Sequence[Scored], workers: Workers) -> bool:
-    """Return True if labels are no spans, or improbable ones break the rules of spans, as wrong spans do not."""
+def errors_of_single_labels(
+    parts: Sequence[Scored],
+    workers: Workers,
+    odd: Collection[str] = (),
+) -> bool:
+    """Return True if labels are no spans, or improbable ones break rules that wrong spans keep.
+
+    Odd labels are not of the scheme of all others.
+    """
 
     def counts(part: Scored) -> tuple[int, int]:
         node = chain.marginals(part.scores, part.edges, part.offsets).node
         gold = np.where(part.gold >= 0, part.gold, node.argmax(axis=1))
         improbable = node[np.arange(len(gold)), gold] < IMPROBABLE
-        rules = span_rules(part.labels, gold, part.offsets)
+        rules = span_rules(labels_of_spans(part.labels, odd), gold, part.offsets)
         if rules is None:
             return 0, 0
         first = part.offsets[:-1][np.diff(part.offsets) > 0]
@@ -147,7 +169,7 @@ def errors_of_single_labels(parts: Sequence[Scored], workers: Workers) -> bool:
         broken[first] = ~rules.first[gold[first]]
         return int((improbable & (broken | before)).sum()), int(improbable.sum())
 
-    if detect_scheme(label_counts(parts)[0]) is None:
+    if detect_scheme(labels_of_spans(label_counts(parts)[0], odd)) is None:
         return True
     broken, improbable = np.sum(list(workers.map(counts, parts)), axis=0)
     return bool(broken > BROKEN * improbable)

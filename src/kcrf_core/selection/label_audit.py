@@ -16,7 +16,7 @@ import numpy as np
 from ..corpora import PLAIN, CodedColumn, Corpus, DocumentBlock, Layout, stream_corpus
 from ..errors import DataError, suggestion
 from ..model import Model
-from ..scoring import Transitions, readable_column
+from ..scoring import Transitions, count_labels, labels_of_spans, odd_labels, readable_column
 from ..system import Workers, counted, listed
 from ..training import Scored, scored_parts, train
 from .cross_validation import Plan, Task, cut_parts, fold_data
@@ -106,7 +106,8 @@ class Audit:
     def positions(self, most: int | None = None) -> list[DoubtfulPosition]:
         """List positions, the worst first."""
         evidence, corpus, words = self.evidence, self.corpus, readable_column(self.corpus.columns[:-1])
-        rules = span_rules(self.labels, self._codes, corpus.offsets)
+        odd = odd_labels(count_labels(corpus.columns[-1]))
+        rules = span_rules(labels_of_spans(self.labels, odd), self._codes, corpus.offsets)
         out = []
         for t in self.order[:most].tolist():
             out.append(
@@ -173,10 +174,11 @@ def _audited(corpus: Corpus, parts: Sequence[Scored], held_out: bool, workers: W
     labels = tuple(sorted({*corpus.columns[-1], *(label for part in parts for label in part.labels)}))
     if not any((part.gold >= 0).any() for part in parts):
         raise DataError("the models know no label of the data: there is nothing to audit", corpus.source)
-    if errors_of_single_labels(parts, workers):
+    odd = odd_labels(count_labels(corpus.columns[-1]))
+    if errors_of_single_labels(parts, workers, odd):
         channel, judge = learn_channel(parts, workers), None
     else:
-        channel = Channel.by_kind(*label_counts(parts))
+        channel = Channel.by_kind(*label_counts(parts), odd)
         judge = PlantedRegression.fit(parts, channel, workers)
     evidence = gather(parts, channel, labels, corpus.positions, workers, judge)
     return Audit(corpus, labels, evidence, held_out)

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..chains import chain
-from ..system import Workers
+from ..system import Workers, scipy_module
 from ..training import Scored
 from .evidence import Channel, Doubts
 
@@ -94,9 +94,10 @@ def _sums(kinds: np.ndarray, values: np.ndarray, K: int) -> np.ndarray:
 
 def _coefficients(doubts: Sequence[Doubts], target: np.ndarray) -> np.ndarray:
     """Return coefficients [K, P] whose probabilities have these sums of inputs over labels, by kind [K, P]."""
-    from scipy.optimize import minimize  # only needed here
-    from scipy.special import expit
-
+    minimize, expit = (
+        scipy_module("optimize").minimize,
+        scipy_module("special").expit,
+    )  # only needed here
     K, P = target.shape
     z = np.concatenate([_inputs(each) for each in doubts])
     kinds = np.concatenate([each.kinds_given_input for each in doubts])
@@ -143,8 +144,7 @@ def _planted(
 
 def _numbers(seen: np.ndarray, planted: np.ndarray) -> np.ndarray:
     """Return the numbers of errors by kind [K] that explain counts [K, J], beside the models' uncertainty."""
-    from scipy.optimize import minimize  # only needed here
-
+    minimize = scipy_module("optimize").minimize  # only needed here
     K, shape = len(seen), planted.sum(axis=0)
     unit = seen[:, MIDDLES > 0].sum() + 10
 

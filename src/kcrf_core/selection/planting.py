@@ -31,7 +31,7 @@ class ErrorKinds:
 
     @classmethod
     def of(cls, labels: Sequence[str], counts: np.ndarray) -> ErrorKinds:
-        """Return the kinds of labels of a scheme, which occur so often [Y]."""
+        """Return the kinds of labels of a scheme, which occur so often [Y]; several may be O."""
         parts = [split_label(label) or OUTSIDE for label in labels]
         total: dict[str, int] = {}
         for (letter, name), count in zip(parts, counts.tolist(), strict=True):
@@ -43,6 +43,7 @@ class ErrorKinds:
         groups, G = np.minimum(types, len(names) - 1), len(names)
         table = np.where(types[:, None] == types, BOUNDARY, TYPE) * G + groups[:, None]
         table[types < 0], table[:, types < 0] = SPURIOUS * G + groups, (MISSED * G + groups)[:, None]
+        table[np.ix_(types < 0, types < 0)] = MISSED * G  # another label in the place of O
         np.fill_diagonal(table, -1)
         kinds = [f"{kind} {name}".rstrip() for kind in SPAN_KINDS for name in names]
         return cls(tuple(labels), tuple(kinds), table, groups)
@@ -68,7 +69,10 @@ class _SpanPlanter:
         labels = kinds.labels
         finder = SpanFinder(labels)
         parts = [split_label(label) or OUTSIDE for label in labels]
-        self.number = {OUTSIDE if part[0] == "O" else part: y for y, part in enumerate(parts)}
+        # Of several labels that count as O, the most frequent one is O.
+        numbers = np.bincount(gold[gold >= 0], minlength=len(labels))
+        order = np.argsort(numbers, kind="stable").tolist()
+        self.number = {OUTSIDE if parts[y][0] == "O" else parts[y]: y for y in order}
         self.out, self.offsets, self.rng, self.types = gold.copy(), offsets, rng, finder.types
         # A label that no model knows counts as O here, or as the first label where there is no O.
         self.spans: Spans = finder.find(np.where(gold < 0, self.number.get(OUTSIDE, 0), gold), offsets)

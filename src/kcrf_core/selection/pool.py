@@ -23,7 +23,7 @@ import scipy.sparse
 
 from ..corpora import CodedColumn, Corpus
 from ..encoding import mixed, sequence_hashes, text_hashes
-from ..model import VITERBI, Decoded, Decoder, Model, Wishes, given_labels
+from ..model import VITERBI, Decoded, Decoder, Model, Wishes
 from ..system import offsets_of, sequence_chunks
 from . import COSTS, STRATEGIES
 
@@ -53,7 +53,10 @@ class Judged:
 
 
 class PoolJudge:
-    """Scores of sequences, by a model if there is one. Labels are missing that are `free`."""
+    """Scores of sequences, by a model if there is one. Labels are missing that are `free`.
+
+    Labels that the model does not know are not missing, and decide nothing.
+    """
 
     def __init__(self, model: Model | None, strategy: str = ENTROPY, cost: str = POSITION, free: str = "?"):
         self._model, self._strategy, self._cost, self._free = model, strategy, cost, free
@@ -76,8 +79,10 @@ class PoolJudge:
             return Judged(np.ones(corpus.sequences), every, values, sequence_hashes(hashes, corpus.offsets))
         labels = None
         if model.encoding.with_labels(corpus):
-            labels, inputs = given_labels(model, corpus, self._free), corpus.columns[:-1]
-            every = np.minimum.reduceat(labels, corpus.offsets[:-1]) < 0
+            given, inputs = CodedColumn.of(corpus.columns[-1]), corpus.columns[:-1]
+            labels = given.numbered(model.labels).astype(np.int32)
+            free = given.numbered([self._free]) == 0
+            every = np.logical_or.reduceat(free, corpus.offsets[:-1])
         dataset = replace(model.encoding.encode(corpus, hashed=True), labels=labels)
         rules, rows = self._decoder.rules, slice(0, corpus.positions)
         allowed = None if rules is None else rules.allowed_rows(corpus, model.encoding, rows)

@@ -21,14 +21,16 @@ from ..encoding import (
     fit_encoding,
     input_hashes,
     kernel_is_open,
-    label_names,
+    label_counts,
+    left_out_columns,
     lookups,
+    slip_warnings,
     with_defaults,
     with_tables,
 )
 from ..errors import ConfigError, DataError, Interrupted
 from ..model import Model
-from ..scoring import Yardstick, choose_yardstick
+from ..scoring import Yardstick, choose_yardstick, labels_of_spans, odd_labels
 from ..system import Workers, positions_within
 from ..training import HoldOut, Report, kept_together, train
 from . import EFFORTS
@@ -174,7 +176,8 @@ def _column_blocks(
     tags: tuple[str, ...] = ()
     if text:
         observed = bool((usual.get("training") or {}).get("observed_features"))
-        words = TextBlock(tuple(text), observed, _columns_of_runs(inputs, encoding.columns, columns), encoding.labels)
+        marks = _columns_of_runs(inputs, encoding.columns, columns)
+        words = TextBlock(tuple(text), observed, marks, encoding.span_labels)
         blocks.append(words)
         tags = words.tags
     if real:
@@ -271,12 +274,18 @@ def tune(
     corpus = with_tables(corpus, config)
     total = EFFORTS[effort] if budget is None else budget
     space = make_space(corpus, raw, source, shape, left_out)
-    labels = label_names(Columns(corpus, config.missing), config)
-    if dev is not None and set(labels).isdisjoint(dev.columns[-1]):
+    columns, names = Columns(corpus, config.missing), column_names(config, corpus)
+    counts = label_counts(columns, config)
+    odd = odd_labels(counts)
+    labels = labels_of_spans(tuple(counts), odd)
+    if dev is not None and counts.keys().isdisjoint(dev.columns[-1]):
         raise DataError(
             "no position has a known label, one of the training data, to score by", dev.source, settings=["dev"]
         )
     yardstick = choose_yardstick(labels, metric or config.training.metric)
+    idle = left_out_columns(config, names).union(left_out)
+    for warning in slip_warnings(columns, config, names, idle):
+        listener.note(warning)
     began = None if budget is None else time.perf_counter()
     if dev is None and hold_out.free:
         hashes, wanted = input_hashes(config, corpus), config.training.near_copies
@@ -293,7 +302,7 @@ def tune(
     def searched(rungs: Sequence[Rung], setting: float) -> tuple[Search, Outcome | None]:
         """Search on these rungs, of which the first takes so many nanoseconds for a setting of prior variances."""
         seed, timed = config.training.seed, budget is not None
-        arena = CorpusArena(space, yardstick, workers, rungs, seed, journal, stopped, timed, listener.note)
+        arena = CorpusArena(space, yardstick, workers, rungs, seed, journal, stopped, timed, listener.note, odd)
         seconds = setting / 1e9 if timed else setting
         seeds, neighbours = space.seeds, space.neighbours
         search = Search(seeds, neighbours, arena, total, listener, stopped, began, seconds, first=space.first)

@@ -6,8 +6,13 @@ from .cholesky import (
     solve_factorised as solve_factorised,
 )
 from .forks import renew_after_fork as renew_after_fork
-from .late_scipy import in_place as in_place, linear_algebra as linear_algebra
-from .memory import Budget as Budget, free_memory as free_memory, hand_back as hand_back
+from .late_scipy import in_place as in_place, linear_algebra as linear_algebra, scipy_module as scipy_module
+from .memory import (
+    Budget as Budget,
+    check_room_for_blas as check_room_for_blas,
+    free_memory as free_memory,
+    hand_back as hand_back,
+)
 from .products import (
     SLAB as SLAB,
     Factor as Factor,
@@ -54,4 +59,10 @@ from .threads import (
     ranges as ranges,
     sequence_chunks as sequence_chunks,
 )
-from .wording import Remark as Remark, counted as counted, listed as listed, size_text as size_text
+from .wording import (
+    MOST_LISTED as MOST_LISTED,
+    Remark as Remark,
+    counted as counted,
+    listed as listed,
+    size_text as size_text,
+)

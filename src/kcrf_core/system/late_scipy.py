@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from . import _lapack
+from .memory import check_room_for_blas
 from .threads import ONE_BLAS_THREAD
 
 
@@ -28,10 +30,17 @@ class _Late:
         return found
 
 
+def scipy_module(name: str) -> Any:
+    """Import a module of SciPy that brings BLAS, such as `linalg` or `special`."""
+    if "scipy.linalg" not in sys.modules:
+        check_room_for_blas("SciPy")
+    return import_module(f"scipy.{name}")
+
+
 def _loaded_lapack() -> ModuleType:
-    lapack, blas = (import_module(f"scipy.linalg.cython_{each}") for each in ("lapack", "blas"))
+    lapack, blas = (scipy_module(f"linalg.cython_{each}") for each in ("lapack", "blas"))
     _lapack.load(lapack.__pyx_capi__, blas.__pyx_capi__)
     return _lapack
 
 
-linear_algebra, in_place = _Late(lambda: import_module("scipy.linalg")), _Late(_loaded_lapack)
+linear_algebra, in_place = _Late(lambda: scipy_module("linalg")), _Late(_loaded_lapack)

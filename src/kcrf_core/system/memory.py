@@ -7,15 +7,20 @@ them back when they are gone; rows that are not granted are recomputed whenever 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import threading
 import weakref
 from contextlib import suppress
 from pathlib import Path
 
+from ..errors import NoRoomError
+
 DEFAULT_SHARE = 0.6  # of free memory that tables may take by default: data, weights and other programs need some, too
 FALLBACK = 4 << 30  # if the memory of this machine cannot be found out
 GROUPS = Path("/sys/fs/cgroup")
+# Address space of a library with a BLAS: 98 MiB with SciPy 1.17, 40 MiB for each further thread.
+BLAS_ROOM, THREAD_ROOM = 112 << 20, 48 << 20
 
 
 class Budget:
@@ -57,6 +62,32 @@ def hand_back() -> None:
     """Give freed memory back to the system if the C library offers that; glibc keeps a good part."""
     with suppress(OSError, AttributeError, TypeError):  # another library, or Windows
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def check_room_for_blas(library: str) -> None:
+    """Raise an error where `ulimit -v` leaves too little address space for a library with a BLAS.
+
+    OpenBLAS up to 0.3.30 asks again and again for memory that it does not get, and no signal is
+    heard meanwhile.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return
+    threads = os.environ.get("OPENBLAS_NUM_THREADS", "")
+    others = (int(threads) if threads.isdecimal() else os.cpu_count() or 1) - 1
+    needed = BLAS_ROOM + THREAD_ROOM * max(others, 0)
+    try:
+        mmap.mmap(-1, needed).close()
+    except OSError:
+        allowed, wanted = limit >> 20, needed >> 20
+        raise NoRoomError(
+            f"too little address space is left to load {library}: it needs {wanted:,} MiB, and all "
+            f"of this process may have {allowed:,} MiB (ulimit -v): raise that limit"
+        ) from None
 
 
 def free_memory() -> int:

@@ -18,7 +18,7 @@ from ..encoding import Dataset, Encoding
 from ..errors import Interrupted
 from ..model import Model, ScoreCalibration
 from ..scoring import SMALLEST_PROBABILITY, choose_yardstick
-from ..system import Workers, offsets_of
+from ..system import Workers, offsets_of, scipy_module
 from .checkpoint import Checkpoint
 from .held_out import HoldOut, whole_folds
 from .near_copies import kept_together
@@ -103,7 +103,7 @@ def fit_calibration(
         if interrupted():
             raise Interrupted("interrupted before the calibration was fitted")
         parts.append(scored_parts(own, held_out, np.arange(held_out.positions), workers))
-    yardstick = choose_yardstick(model.labels, "log-loss")
+    yardstick = choose_yardstick(model.encoding.span_labels, "log-loss")
     first, second = [], []
     for fold, held in enumerate(parts):
         others = [part for number, each in enumerate(parts) if number != fold for part in each]
@@ -138,8 +138,7 @@ def _logs(part: Scored, calibration: ScoreCalibration | None) -> np.ndarray:
 
 def _fitted(parts: Sequence[Scored], workers: Workers) -> ScoreCalibration:
     """Return the calibration of the largest likelihood, over sequences whose labels are all known."""
-    from scipy.optimize import minimize  # slow to import
-
+    minimize = scipy_module("optimize").minimize  # slow to import
     whole = [part for part in map(_complete, parts) if len(part.gold)]
     Y = len(parts[0].labels)
 

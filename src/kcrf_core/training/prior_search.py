@@ -26,7 +26,7 @@ import numpy as np
 
 from ..errors import Interrupted
 from ..objective import Objective, Vector
-from ..objective.solvers import ALL_TERMS, PASSES, Stage, Trial
+from ..objective.solvers import ALL_TERMS, PASSES, Stage, Trial, variances_text
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick, span_bonuses
 from ..system import counted, hand_back
 from .held_out import (
@@ -136,7 +136,8 @@ def choose_prior(
     if not scales and not judged:
         return Prior(fixed)
     if splits is None:
-        minimiser.observer.report(f"score variance {FALLBACK_VARIANCE:g}: there is too little data to hold some out")
+        why = "there is too little data to hold some out"
+        minimiser.observer.report(f"sigma2 is not searched for: {why}")
         chosen = fixed | {name: _rounded(FALLBACK_VARIANCE / scale) for name, scale in scales.items()}
         return Prior({name: chosen[name] for name in terms})
     about = decoder, start or {}, enough, positions
@@ -452,7 +453,7 @@ class _Search:
         self._passes[steps] = 0.0 if near is None else self._passes[near]
         tried, about = len(self._found), max(len(self._found) + 1, self._usual)
         for number, fold in enumerate(self._folds):
-            step = f"setting {tried + 1} of about {about}: score variance {variance:g} of {label}"
+            step = f"setting {tried + 1} of about {about}: sigma2 {variances_text(values)}"
             share = (tried + number / folds) / about
             self._minimiser.observer.tell(Stage("sigma2 search", f"{step}, fold {number + 1} of {folds}", share))
             objective = fold.sample.objective(sigma2)

@@ -107,7 +107,8 @@ def allowed_by(encoding: Encoding, problem: Problem, training: TrainingConfig, o
         allowed = allowed_transitions(encoding.labels, training.scheme, others)
     if training.observed_transitions:
         allowed = replace(allowed, pairs=allowed.pairs & seen_transitions(problem).pairs)
-    listed = LabelRules.of(RulesConfig(forbid=training.forbid), encoding.labels, seen_transitions(problem))
+    rules, seen = RulesConfig(forbid=training.forbid), seen_transitions(problem)
+    listed = LabelRules.of(rules, encoding.labels, seen, odd=encoding.odd_labels)
     if listed is not None and listed.transitions is not None:
         allowed &= listed.transitions
     return allowed

@@ -101,7 +101,7 @@ def screen(
         encoding, dataset = fit_encoding(config, sample)
         if splits is None:
             splits = make_splits(problem_of(encoding, dataset), seed=seed, wishes=wishes, reach=REACH, folds=FOLDS)
-            log_loss = choose_yardstick(encoding.labels, "log-loss")
+            log_loss = choose_yardstick(encoding.span_labels, "log-loss")
         if splits is None or splits.units < 2:
             return None
         seen = _Settings()

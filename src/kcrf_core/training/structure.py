@@ -35,7 +35,7 @@ from ..objective.solvers import (
     Structure,
     TermJudgement,
 )
-from ..system import positions_within
+from ..system import positions_within, scipy_module
 from .held_out import HoldOut, whole_folds
 from .task import Minimiser, TrainingTask
 
@@ -349,9 +349,8 @@ def tail(bound: float, null: np.ndarray) -> float:
     mean, variance = null.mean(), null.var(ddof=1)
     if variance <= (1e-9 * mean) ** 2:  # nothing changes when errors are exchanged
         return float(bound <= mean * (1 + 1e-9))
-    from scipy.special import gammaincc  # takes memory that other trainings need not have
-
-    return float(gammaincc(mean**2 / variance, bound * mean / variance))
+    special = scipy_module("special")  # takes memory that other trainings need not have
+    return float(special.gammaincc(mean**2 / variance, bound * mean / variance))
 
 
 def _difference(

@@ -239,14 +239,15 @@ class TrainingRun:
         check_scheme(encoding, dataset, self._problem, training)
         self._tolerance = Tolerance.of(training.tolerance, self._problem)
         self._hold_out = options.hold_out or HoldOut()
-        self._yardstick = choose_yardstick(encoding.labels, training.metric)
+        self._yardstick = choose_yardstick(encoding.span_labels, training.metric)
         # The decoder that is given; None: it is to be chosen.
         decision = Decision(None if training.decode == AUTO else training.decode, span_bonus=training.span_bonus)
         self._decoder = None
         if decision != Decision():
             self._decoder = DecoderChoice(decision.decoder(DECODINGS[0]), span_bonus=training.span_bonus or 0.0)
         if training.span_bonus:
-            span_bonuses(encoding.labels, training.span_bonus)  # which refuses labels without spans
+            # Labels without spans are refused.
+            span_bonuses(encoding.span_labels, training.span_bonus)
         self._complete = bool(self._problem.complete.all())  # all labels are observed
         hopeless = 0 if options.dev is None else forbidden_count(encoding, options.dev, training)
         if hopeless:
@@ -258,7 +259,9 @@ class TrainingRun:
         self._forbidden = forbidden_transitions(encoding, dataset, self._problem, training)
         # Forbidden transitions are among the potentials of the model; other rules are for its labels.
         self._rules = replace(config.rules, forbid=())
-        LabelRules.of(config.rules, encoding.labels, seen_transitions(self._problem))  # errors come before training
+        # Errors come before training.
+        seen = seen_transitions(self._problem)
+        LabelRules.of(config.rules, encoding.labels, seen, odd=encoding.odd_labels)
         if not self._complete:
             check_partial(config, self._problem.convex, options.select_terms, options.certify)
         check_sparse(config, self._complete, options.select_terms)

@@ -18,6 +18,7 @@ from .observer import (
     Structure as Structure,
     TermJudgement as TermJudgement,
     Trial as Trial,
+    variances_text as variances_text,
 )
 from .run import Progress as Progress, Run as Run
 from .stopping import (

@@ -5,6 +5,7 @@ A listener overrides `Observer.tell` and acts by the type of the event, best wit
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
@@ -32,6 +33,11 @@ class Stage:
     step: str = ""  # in words: "setting 3 of about 12"
     share: float | None = None  # of the stage that is done, where that is known
     final: bool = False  # True if all choices are made: after the next pass an interruption leaves a model
+
+
+def variances_text(sigma2: Mapping[str, float]) -> str:
+    """Return the prior variance of each term, as messages have it."""
+    return ", ".join(f"{name} {value:g}" for name, value in sigma2.items()) or "as given"
 
 
 @dataclass(frozen=True)
