@@ -41,7 +41,7 @@ def as_file(path, X, y):
     for items, labels in zip(X, y, strict=True):
         for item, label in zip(items, labels, strict=True):
             fields = [f"{name}\\:{value}" if isinstance(value, str) else f"{name}:{float(value)!r}"
-                      for name, value in item.items() if value]  # fmt: skip
+                      for name, value in item.items()]  # fmt: skip
             lines.append("\t".join([label, *fields]))
         lines.append("")
     path.write_text("\n".join(lines))
@@ -516,6 +516,30 @@ def test_states_that_are_seen(rng, tmp_path):
     again = KernelCRF.load(tmp_path / "m.npz")
     assert again.predict(X) == seen.predict(X)
     assert again.fit(X, y).state_features_ == seen.state_features_
+
+
+def test_attributes_of_value_zero_are_seen():
+    """A label has a weight for an attribute that it has only with the value 0, as in CRFsuite."""
+    X, y = [[{"up": True, "b": 1}, {"up": False, "c": 1}]] * 5, [["X", "Y"]] * 5
+    found = KernelCRF(c2=0.1, all_possible_states=False, tolerance=1e-6).fit(X, y)
+    weights = found.state_features_
+    assert weights.keys() == {("up", "X"), ("up", "Y"), ("b", "X"), ("c", "Y")}
+    assert weights["up", "Y"] == pytest.approx(-weights["up", "X"], rel=1e-2)  # p(X) + p(Y) = 1
+    without = [[{"up": True, "b": 1}, {"c": 1}]] * 5
+    assert ("up", "Y") not in KernelCRF(c2=0.1, all_possible_states=False).fit(without, y).state_features_
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+def test_attributes_of_value_zero_add_nothing_to_a_kernel(rng, kernel):
+    """Inputs are the same vectors with them and without: scores, kernel values and maps do not change."""
+    X, y = word_data(rng, 20)
+    names = [[{"word": item["word"], "last": item["word"][-1]} for item in sequence] for sequence in X]
+    zeros = [[item | {item["last"]: 0.0, "upper": False} for item in sequence] for sequence in names]
+    models = [KernelCRF(kernel=kernel, gamma=0.5, sigma2=1, tolerance=1e-6).fit(items, y) for items in (names, zeros)]
+    terms = [model.model_.terms[0] for model in models]
+    assert terms[0].described() == terms[1].described()
+    values = [model.predict_proba(items) for model, items in zip(models, (names, zeros), strict=True)]
+    np.testing.assert_allclose(*map(np.concatenate, values), rtol=1e-2, atol=1e-3)
 
 
 def test_verbose_goes_to_the_logger(rng, caplog, capsys):

@@ -15,6 +15,7 @@ RULES = [
     ({"bias": 1.0}, {"bias": 1.0}),
     ({"a": 2, "b": -0.5}, {"a": 2.0, "b": -0.5}),
     ({"a": True}, {"a": 1.0}),
+    ({"a": False, "b": 0.0, "c": {"d": 0}}, {"a": 0.0, "b": 0.0, "c:d": 0.0}),
     ({"word": "cat"}, {"word:cat": 1.0}),
     ({"word": ""}, {"word:": 1.0}),
     ({"a:b": "c:d"}, {"a:b:c:d": 1.0}),
@@ -32,6 +33,7 @@ RULES = [
         {"Straße:日本:\U0001d11e": 1.0, "b:c": 1.0, "b:d": 2.0},
     ),
     ({"n": np.float32(0.5), "m": np.int64(3), "t": np.bool_(True)}, {"n": 0.5, "m": 3.0, "t": 1.0}),
+    ({"n": np.float32(0), "t": np.bool_(False)}, {"n": 0.0, "t": 0.0}),
 ]
 
 
@@ -50,10 +52,6 @@ def test_rules(item, attributes):
 def test_the_rules_are_those_of_python_crfsuite(item):
     pycrfsuite = pytest.importorskip("pycrfsuite")
     assert expanded(item) == pycrfsuite.ItemSequence([item]).items()[0]
-
-
-def test_what_is_zero_is_no_attribute():
-    assert expanded({"a": False, "b": 0.0, "c": 1.0}) == {"c": 1.0}
 
 
 def test_other_mappings_and_halves_of_surrogate_pairs():

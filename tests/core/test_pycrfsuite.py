@@ -435,6 +435,11 @@ NEGATIVE = [
     ([{"a": 0.5, "c": -1.0}, {"b": 2.0, "d": -1.5}], "YX"),
     ([{"c": 1.0, "d": 0.5}, {"a": 1.0, "c": 1.0}, {"a": 0.75, "b": 1.0}], "YYX"),
 ]
+ZEROS = [
+    ([{"a": 1.0, "b": False}, {"a": 0.0, "c": True}, {"b": 0.25, "d": 1.0}], "XYX"),
+    ([{"a": 0.5, "c": False}, {"b": 2.0, "d": 0}], "YX"),
+    ([{"c": 1.0, "d": False}, {"a": False, "c": 1.0}], "YY"),
+]
 PARAMETERS = {
     "seen": {},
     "possible states": {"feature.possible_states": True},
@@ -446,9 +451,10 @@ PARAMETERS = {
 
 @pytest.mark.parametrize("parameters", PARAMETERS.values(), ids=PARAMETERS)
 @pytest.mark.parametrize("last", ["XX", "ZZ"], ids=["two labels", "three labels"])
-def test_weights_are_those_of_crfsuite(tmp_path, parameters, last):
+@pytest.mark.parametrize("sequences", [NEGATIVE, ZEROS], ids=["values below zero", "values of zero"])
+def test_weights_are_those_of_crfsuite(tmp_path, sequences, parameters, last):
     """CRFsuite counts a pair by the sum of its values; over the weights that are left the gradient is zero."""
-    sequences = [*NEGATIVE, ([{"e": 1.0}, {"e": 1.0, "d": 2.0}], last)]
+    sequences = [*sequences, ([{"e": 1.0}, {"e": 1.0, "d": 2.0}], last)]
     least = parameters.get("feature.minfreq", 0.0)
     labels = sorted({label for _, gold in sequences for label in gold})
     sums, pairs = {}, {}

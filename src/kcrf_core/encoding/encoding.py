@@ -333,9 +333,10 @@ class Encoding:
     def _by_name(self) -> dict[str, Feature]:
         return {feature.config.name: feature for feature in self.features}
 
-    def inputs(self, dataset: Dataset, names: Sequence[str]) -> Inputs:
-        """Return the blocks of the named features."""
-        every = Inputs(dataset.codes, self._field_sizes, dataset.real, dataset.bag, dataset.bag_unseen)
+    def inputs(self, dataset: Dataset, names: Sequence[str], zeros: bool = False) -> Inputs:
+        """Return the blocks of the named features; `zeros`: with entries for attributes of value zero."""
+        bag = dataset.bag if zeros else dataset.nonzero_bag
+        every = Inputs(dataset.codes, self._field_sizes, dataset.real, bag, dataset.bag_unseen)
         return every.columns(self._columns_of(tuple(names)))
 
     @cached_property

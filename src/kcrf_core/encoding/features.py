@@ -610,7 +610,6 @@ def _added_up(
     small = np.int32 if len(columns) < np.iinfo(np.int32).max else np.int64  # columns get the type of ends, too
     out = scipy.sparse.csr_array((np.array(values), columns, indptr.astype(small)), shape=shape)
     out.sum_duplicates()
-    out.eliminate_zeros()
     if not _small(out.data):
         t = int(np.searchsorted(out.indptr, np.argmin(np.abs(out.data) < LARGEST), side="right")) - 1
         message = "the weight of an attribute is too large to compute with"

@@ -229,13 +229,11 @@ class ExplicitMap(FeatureMap):
         order = slice(None) if (np.diff(rows) >= 0).all() else np.argsort(rows, kind="stable")
         ends = np.searchsorted(rows[order], np.arange(self.rows.shape[0] + 1)).astype(np.int64)
         part, own = self.columns, np.ascontiguousarray(columns[order], dtype=np.int32)
-        pairs = (part.indptr, part.indices & np.int32(_sparse.ROWS), part.values, ends, own, width)
+        pairs = (part.indptr, part.indices & np.int32(_sparse.ROWS), ends, own, width)
         places = np.empty(_sparse.seen_places(*pairs, np.empty(0, dtype=np.int64)), dtype=np.int64)
         if len(places):
             _sparse.seen_places(*pairs, places)
         places.sort()
-        if len(part.scale):
-            places = places[part.scale[places // width] != 0]
         found = [places]
         for r in range(self.dense_size):
             there = np.unique(columns[self._dense[rows, r] != 0])

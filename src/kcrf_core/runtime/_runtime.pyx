@@ -263,7 +263,7 @@ cdef class ItemRows:
         ["bias", "word=cat"]           attributes of value 1, of anything that can be iterated over
 
     With a dictionary of `arrays`, the rules are those of estimators: names are not empty, bytes are UTF-8, values are
-    finite, zeros are left out, and arrays of items are put there by name, with the number of their item.
+    finite, and arrays of items are put there by name, with the number of their item.
     """
 
     cdef char* text
@@ -275,7 +275,7 @@ cdef class ItemRows:
 
     def __init__(self, xseq, dict arrays=None):
         global NUMBERS
-        self.strict, self.zeros, self.arrays = arrays is not None, arrays is None, arrays
+        self.strict, self.arrays, self.zeros = arrays is not None, arrays, True
         if self.strict:
             NUMBERS = np.number, np.bool_
         try:
@@ -369,7 +369,7 @@ cdef class ItemRows:
         size = len(<dict>x)
         while PyDict_Next(x, &place, &found[0], &found[1]):
             key, value = <object>found[0], <object>found[1]
-            if value is False and not (self.zeros or self.strict) and isinstance(key, str):
+            if value is False and not self.zeros and isinstance(key, str):
                 continue
             end = self.put(key, at)
             if isinstance(value, str) or isinstance(value, bytes):

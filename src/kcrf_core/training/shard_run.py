@@ -60,9 +60,9 @@ class ShardPart:
         found = self.shard.load(encoding_of(self.folder, self.digest), check=False)
         return found if self.sequences is None else found.subset(self.sequences)
 
-    def inputs(self, features: Sequence[str]) -> Inputs:
+    def inputs(self, features: Sequence[str], zeros: bool = False) -> Inputs:
         """Return the inputs of some features at its positions."""
-        return encoding_of(self.folder, self.digest).inputs(self.dataset(), features).seen()
+        return encoding_of(self.folder, self.digest).inputs(self.dataset(), features, zeros).seen()
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +96,8 @@ class ShardedData(TrainingData):
             self.observer.steps("going through shards", number, len(self.parts))
             yield part
 
-    def inputs_of(self, features: tuple[str, ...]) -> ShardInputs:
-        return ShardInputs(features, self.encoding.inputs(self.encoding.empty_dataset(), features), self)
+    def inputs_of(self, features: tuple[str, ...], zeros: bool = False) -> ShardInputs:
+        return ShardInputs(features, self.encoding.inputs(self.encoding.empty_dataset(), features), self, zeros)
 
     def with_pivots(self, term: FittedTerm, dtype: np.dtype, observer: Observer) -> FittedTerm:
         """Return a term whose pivots were chosen on a sample, with kernel values of all parts."""
@@ -121,12 +121,12 @@ class ShardInputs(TermInputs):
     in_memory = False
     where_shared = " in its shard"
 
-    def __init__(self, features: tuple[str, ...], like: Inputs, data: ShardedData):
-        self.features, self.like, self._data = features, like, data
+    def __init__(self, features: tuple[str, ...], like: Inputs, data: ShardedData, zeros: bool):
+        self.features, self.like, self._data, self._zeros = features, like, data, zeros
 
     def __iter__(self) -> Iterator[Inputs]:
         for part in self._data.visited():
-            yield part.inputs(self.features)
+            yield part.inputs(self.features, self._zeros)
 
     def fitted_to(self) -> Inputs:
         norms, first = [], None
