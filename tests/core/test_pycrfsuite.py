@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
@@ -516,6 +517,34 @@ def test_models_of_kcrf_may_be_written(tmp_path):
     assert model.labels == ("D", "N", "V") and not model.edges.start.any()
 
 
+def test_names_that_are_no_ascii_or_no_utf8(tmp_path):
+    """Names are stored once; bytes that are not UTF-8 become escapes, and twice the same name is one attribute."""
+    X = [[{"größe": 1.0, b"\xff": 2.0, "\\xff": 1.0}, ["größe", "größe"]], [[], {"größe": 0.5, "klein": True}]]
+    path = trained(tmp_path / "m", [(items, ["X", "Y"]) for items in X])
+    same = [[{"größe": 1.0, "\\xff": 3.0}, {"größe": 2.0}], X[1]]
+    expected = trained(tmp_path / "expected", [(items, ["X", "Y"]) for items in same])
+    assert path.read_bytes() == expected.read_bytes()
+    with Tagger().open(path) as tagger:
+        assert set(tagger.info().attributes) == {"größe", "\\xff", "klein"}
+
+
+def test_training_keeps_no_copies_of_the_data(tmp_path):
+    """Names of attributes are numbers of four bytes as soon as a sequence is added."""
+    trainer, rng = Trainer(params={"max_iterations": 2}, verbose=False), np.random.default_rng(0)
+    for _ in range(300):
+        words = rng.integers(0, 100, 20)
+        items = [[f"w[{k}]={word}" for k in range(10)] for word in words]
+        trainer.append(items, ["ABCDEFGH"[word % 8] for word in words])
+    trained(tmp_path / "m")  # imports what training needs
+    tracemalloc.start()
+    try:
+        trainer.train("")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 60 * 300 * 20 * 10
+
+
 def test_groups_are_held_out(tmp_path, capsys):
     trainer = Trainer()
     for number, (items, labels) in enumerate(SEQUENCES):
@@ -642,6 +671,8 @@ def test_what_training_refuses(tmp_path):
         Trainer().append([["a"], ["b"]], ["x"])
     with pytest.raises(TypeError, match="labels are strings"):
         Trainer().append([["a"]], [1])
+    with pytest.raises(ValueError, match="position 1: the value of attribute 'länge' is not finite"):
+        Trainer().append([["a"], {"b": 1, "länge": float("nan")}], ["x", "y"])
     with pytest.raises(ValueError, match="c2 cannot be 'much'"):
         Trainer().set("c2", "much")
     trainer = Trainer(params={"c2": 0}, verbose=False)

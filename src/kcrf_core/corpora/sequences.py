@@ -11,16 +11,16 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from ..runtime import ItemRows
-from ..system import counted
-from .corpus import AttributeRows, Corpus
+from ..system import counted, offsets_of
+from .corpus import AttributeRows, Corpus, ones
 from .frames import FrameRows
-from .tables import NameCells, NumberColumn
+from .tables import CodedColumn, NameCells, NumberColumn, Strings, coded
 
 COLLECTIONS = (list, tuple, set, frozenset)
 
@@ -54,6 +54,59 @@ def attribute_rows(items: Iterable[Any], vectors: dict[str, np.ndarray] | None =
             vectors[name] = found
     text, starts, lengths, values, indptr = rows.cells()
     return AttributeRows(indptr, NameCells(text, starts, lengths), values)
+
+
+@dataclass(frozen=True)
+class StoredItems:
+    """Attributes of the T positions of a sequence in an `ItemStore`."""
+
+    counts: np.ndarray  # [T] int32 of attributes
+    codes: np.ndarray  # [nnz] int32, numbers of their names in the store
+    values: np.ndarray | None  # [nnz] bool or float64; None: all ones
+
+
+class ItemStore:
+    """Names of attributes, each once, of sequences that come one after another."""
+
+    def __init__(self) -> None:
+        self._names = Strings()
+
+    def add(self, items: ItemRows) -> StoredItems:
+        """Return the attributes of a sequence by numbers of their names."""
+        text, starts, lengths, values, indptr = items.cells()
+        if not np.isfinite(values).all():
+            bad = int(np.isfinite(values).argmin())
+            name = text[starts[bad] : starts[bad] + lengths[bad]].tobytes().decode("utf-8", "backslashreplace")
+            position = int(np.searchsorted(indptr, bad, side="right")) - 1
+            message = f"the value of attribute {name!r} is not finite (leave out what is missing)"
+            raise ValueError(f"position {position:,}: {message}")
+        names = coded(text, starts, lengths)
+        codes = self._names.add(names)[names.codes]
+        counts, is_one = np.diff(indptr).astype(np.int32), values == 1
+        if (values == is_one).all():
+            return StoredItems(counts, codes, None if is_one.all() else is_one)
+        return StoredItems(counts, codes, values)
+
+    def rows(self, sequences: Sequence[StoredItems]) -> AttributeRows:
+        """Return the attributes of sequences, position after position."""
+        nothing = np.zeros(0, np.int32)
+        counts = np.concatenate([nothing, *(own.counts for own in sequences)])
+        codes = np.concatenate([nothing, *(own.codes for own in sequences)])
+        values = ones(len(codes))
+        if any(own.values is not None for own in sequences):
+            parts = (ones(len(own.codes)) if own.values is None else own.values for own in sequences)
+            values = np.concatenate(list(parts), dtype=np.float64)
+        return AttributeRows(offsets_of(counts), self._named(codes), values)
+
+    def _named(self, codes: np.ndarray) -> CodedColumn:
+        """Return a column of names; bytes that are not UTF-8 are written as escapes."""
+        column = self._names.column(codes)
+        text = column.blob.tobytes()
+        if text.isascii():
+            return column
+        places = pairwise([0, *column.ends.tolist()])
+        names = CodedColumn.of([text[begin:end].decode("utf-8", "backslashreplace") for begin, end in places])
+        return CodedColumn(names.values, names.codes[codes])
 
 
 def _vectors(name: str, own: list[tuple[int, np.ndarray]], count: int) -> np.ndarray:

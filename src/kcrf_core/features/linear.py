@@ -197,7 +197,7 @@ class LinearPlan(TermPlan):
         def made(inputs: Inputs, rows: np.ndarray | slice) -> ExplicitMap:
             if merged is not None:
                 return merged.map_of(inputs, context.dtype)
-            if ones:
+            if ones or (data.in_memory and not term.kernel.cosine):
                 return ExplicitMap.of(inputs, context.dtype)
             sparse, dense = linear_columns(term, inputs)
             return ExplicitMap(values.compressed(sparse), dense, context.dtype)

@@ -14,20 +14,20 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..config import parse_config
-from ..corpora import ITEMS, corpus_of
+from ..corpora import AttributeRows, Corpus, ItemStore, StoredItems
 from ..encoding import AttributeFeature, fit_encoding
 from ..errors import KcrfError
 from ..exchange import CrfsuiteModel, crfsuite_of, write_crfsuite
 from ..model import packed_names
 from ..objective.solvers import Event, Note, Observer, Progress
 from ..scoring import Evaluation, metrics
-from ..system import Workers
+from ..system import Workers, hand_back, offsets_of
 from ..training import train as fit
 from .tagger import ItemSequence, Tagger
 
@@ -81,6 +81,14 @@ class LabelScore(NamedTuple):
     f1: float
 
 
+class LabelledItems(NamedTuple):
+    """A sequence for training, or for the scores of a group that is held out."""
+
+    items: StoredItems
+    labels: list[str]
+    group: int
+
+
 class CRFSuiteError(Exception):
     """Training failed."""
 
@@ -99,13 +107,15 @@ class BaseTrainer:
         self.select(algorithm or "lbfgs")
         self.set_params(params or {})
 
-    _sequences: list[tuple[ItemSequence, list[str], int]]
+    _store: ItemStore
+    _labels: dict[str, str]  # each label once, however many objects programs have for it
+    _sequences: list[LabelledItems]
 
     def __new__(cls, *arguments: object, **more: object) -> Self:
         # Programs derive from it and do not always call __init__, which python-crfsuite allows.
         self = super().__new__(cls)
         self.verbose = True
-        self._sequences = []
+        self.clear()
         self._algorithm, self._values = "lbfgs", dict(_PARAMETERS["lbfgs"])
         return self
 
@@ -126,11 +136,12 @@ class BaseTrainer:
         wrong = next((label for label in labels if not isinstance(label, str)), None)
         if wrong is not None:
             raise TypeError(f"labels are strings, not {type(wrong).__name__}")
-        self._sequences.append((items, labels, int(group)))
+        labels = [self._labels.setdefault(label, label) for label in labels]
+        self._sequences.append(LabelledItems(self._store.add(items), labels, int(group)))
 
     def clear(self) -> None:
         """Forget all sequences."""
-        self._sequences = []
+        self._store, self._labels, self._sequences = ItemStore(), {}, []
 
     def select(self, algorithm: str, type: str = "crf1d") -> None:
         """Choose an algorithm, which sets its parameters to their defaults."""
@@ -176,19 +187,22 @@ class BaseTrainer:
             raise CRFSuiteError("c2 must be above 0: without a penalty weights may grow without end")
         path = os.fspath(model)
         began = time.perf_counter()
-        kept = [one for one in self._sequences if (holdout < 0 or one[2] != holdout) and len(one[0])]
+        filled = [one for one in self._sequences if one.labels]
+        kept = [one for one in filled if holdout < 0 or one.group != holdout]
+        held_out = [one for one in filled if 0 <= holdout == one.group]
         self.message("Feature generation\n")
         self._event("start")
         self.message("type: CRF1d\n")
         self._list_parameters(_COMMON)
         try:
             found, ending = self._fitted(kept, began)
+            hand_back()  # the memory of training
             if found is None:
                 whole, nothing, none = np.zeros(1, np.int64), np.zeros(0), np.zeros((0, 0))
                 own = CrfsuiteModel((), *packed_names([]), whole, nothing, nothing, none, none.astype(bool))
             else:  # labels in the order in which the data has them
                 own = crfsuite_of(found)[0]
-                names = tuple(dict.fromkeys(label for _, labels, _ in kept for label in labels))
+                names = tuple(dict.fromkeys(label for one in kept for label in one.labels))
                 order = np.array([own.labels.index(name) for name in names])
                 columns, both = np.argsort(order)[own.columns], np.ix_(order, order)
                 edges = {"transitions": own.transitions[both], "listed": own.listed[both]}
@@ -196,11 +210,10 @@ class BaseTrainer:
             data = write_crfsuite(own)
         except KcrfError as error:
             raise CRFSuiteError(str(error)) from None
-        held_out = [(items, labels) for items, labels, group in self._sequences if group == holdout and len(items)]
-        if holdout >= 0 and held_out and found is not None:
+        if held_out and found is not None:
             with Tagger().open_inmemory(data) as tagger:
-                tagged = [tagger.tag(items) for items, _ in held_out]
-            self._tell_performance(metrics.evaluate_sequences([labels for _, labels in held_out], tagged, None))
+                tagged = [tagger.tag(_items(self._store.rows([one.items]))) for one in held_out]
+            self._tell_performance(metrics.evaluate_sequences([one.labels for one in held_out], tagged, None))
         seconds = time.perf_counter() - began
         self.message(ending)
         self.message(f"Total seconds required for training: {seconds:.3f}\n\n")
@@ -238,20 +251,21 @@ class BaseTrainer:
             self.message(f"{name.capitalize()} accuracy: {right} / {total} ({right / total:.4f})\n")
         self._event("performance", scores=scores, **about)
 
-    def _fitted(self, kept: Sequence[tuple[ItemSequence, list[str], int]], began: float) -> tuple[Any, str]:
+    def _fitted(self, kept: Sequence[LabelledItems], began: float) -> tuple[Any, str]:
         """Return the trained model, None without data, and a message about the end of training."""
         if not kept:
             return None, "no sequences: an empty model\n"
-        labels = [own for _, own, _ in kept]
-        corpus = replace(corpus_of([_summed_items(items) for items, _, _ in kept], ITEMS, labels), source="the data")
+        attributes, labels = self._store.rows([one.items for one in kept]), [one.labels for one in kept]
+        offsets = offsets_of(np.array([len(own) for own in labels]))
+        column = list(chain.from_iterable(labels))
+        corpus = Corpus("the data", (column,), offsets, np.arange(1, len(column) + 1), attributes=attributes)
         least = self.get("feature.minfreq")
         # A pair that the data does not have sums to zero.
         states, transitions = (
             least <= 0 and self.get(f"feature.possible_{kind}") for kind in ("states", "transitions")
         )
         edges = "transitions" if transitions else "seen-transitions"
-        assert corpus.attributes is not None
-        sums_matter = least > 0 or bool((corpus.attributes.values < 0).any())
+        sums_matter = least > 0 or bool((attributes.values < 0).any())
         config = parse_config(
             {
                 "terms": [{"name": "node", "type": "node"}, {"name": "edge", "type": edges}],
@@ -267,6 +281,7 @@ class BaseTrainer:
             }
         )
         encoding, dataset = fit_encoding(config, corpus)
+        del attributes, corpus  # as large as what training needs
         (feature,) = encoding.features
         assert isinstance(feature, AttributeFeature)
         doubled = len(feature.vocabulary.values) if states and len(encoding.labels) == 2 else 0
@@ -280,14 +295,14 @@ class BaseTrainer:
         return model, f"{result.reason}: loss {result.value:f}, {result.passes} passes\n"
 
 
-def _summed_items(rows: ItemSequence) -> list[dict[str, float]]:
+def _items(rows: AttributeRows) -> list[dict[str, float]]:
     """Return the attributes of each item by name, their values added up."""
+    names, values = list(rows.names), rows.values.tolist()
     items: list[dict[str, float]] = []
-    for own in rows.attributes():
+    for first, last in pairwise(rows.indptr.tolist()):
         items.append({})
-        for name, value in own:
-            text = name.decode("utf-8", "backslashreplace")
-            items[-1][text] = items[-1].get(text, 0.0) + value
+        for name, value in zip(names[first:last], values[first:last], strict=True):
+            items[-1][name] = items[-1].get(name, 0.0) + value
     return items
 
 

@@ -177,7 +177,7 @@ class Scratch(ScratchFolder):
         by_columns = own.rows.by_columns()
         arrays = [own.rows.indptr, own.rows.indices, own.rows.values, own.dense]
         arrays += [by_columns.indptr, by_columns.indices, by_columns.values]
-        arrays += [each for each in (own.rest, group) if each is not None]
+        arrays += [each for each in (own.rest, *(own.rows.zeros or ()), group) if each is not None]
         self._count += 1
         path = os.path.join(self.path, f"map-{self._count:06d}")
         try:
@@ -188,7 +188,8 @@ class Scratch(ScratchFolder):
         except OSError as error:
             why = f"{error.strerror}, where scratch files of training go: make room, or put the shards on another disk"
             raise OSError(error.errno, why, self._place) from None
-        return WrittenMap(path, own.columns, spec.nbytes, own.rows.width, own.rest is not None, group is not None)
+        having = own.rest is not None, own.rows.zeros is not None, group is not None
+        return WrittenMap(path, own.columns, spec.nbytes, own.rows.width, *having)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +201,7 @@ class WrittenMap:
     nbytes: int
     width: int  # of its sparse part
     has_rest: bool
+    has_zeros: bool
     repeated: bool
 
     table = 0
@@ -222,6 +224,7 @@ class WrittenMap:
             dense = array()
             by_columns = CompressedRows(len(rows.indptr) - 1, array(), array(), array(), nothing)
             rest = array() if self.has_rest else None
+            rows = replace(rows, zeros=(array(), array()) if self.has_zeros else None)
             own = ExplicitMap(rows, dense, dense.dtype, rest=rest, by_columns=by_columns)
             return RepeatedMap(own, array(), workers) if self.repeated else own
 
