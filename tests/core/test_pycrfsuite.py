@@ -431,6 +431,29 @@ def test_training_minimises_the_objective_of_crfsuite(tmp_path, possible):
     assert max(map(abs, states.values())) < 0.02 and max(map(abs, gradient.values())) < 0.02
 
 
+@pytest.mark.parametrize("possible", [False, True])
+@pytest.mark.parametrize("empty", [[], {}, {"a": False}], ids=["no names", "no attributes", "zeros"])
+def test_without_attributes_there_are_weights_of_transitions(tmp_path, empty, possible):
+    """CRFsuite's objective over transitions alone: counts less expectations are 2 c2 w."""
+    c2, golds = 0.3, ["XYX", "YX", "X"]
+    sequences = [([empty] * len(gold), gold) for gold in golds]
+    parameters = {"c2": c2, "feature.possible_states": True, "feature.possible_transitions": possible}
+    with Tagger().open(trained(tmp_path / "model", sequences, **parameters)) as tagger:
+        info, labels = tagger.info(), tagger.labels()
+        seen = {("X", "Y"), ("Y", "X")}
+        assert not info.state_features and set(info.transitions) == (set(product("XY", repeat=2)) if possible else seen)
+        gradient = {key: -2 * c2 * weight for key, weight in info.transitions.items()}
+        for items, gold in sequences:
+            tagger.set(items)
+            for t in range(1, len(gold)):
+                for y, z in gradient:
+                    gradient[y, z] += ((gold[t - 1], gold[t]) == (y, z)) - pair(tagger, labels, items, t, y, z)
+    assert max(map(abs, gradient.values())) < 0.02
+    trained(tmp_path / "model.npz", sequences, **parameters)
+    with Tagger().open(tmp_path / "model.npz") as tagger:
+        assert len(tagger.tag([empty, {"b": 1}])) == 2
+
+
 NEGATIVE = [
     ([{"a": 1.0, "b": -0.5}, {"a": -2.0, "c": 1.5}, {"b": 0.25, "d": 1.0}], "XYX"),
     ([{"a": 0.5, "c": -1.0}, {"b": 2.0, "d": -1.5}], "YX"),
@@ -581,12 +604,43 @@ def test_scores_of_held_out_sequences_come_before_the_end_of_the_optimisation(tm
     trainer.train(str(tmp_path / "model"), holdout=1)
     names = [name for name, *_ in heard]
     assert list(dict.fromkeys(names)) == [
-        "on_start", "on_featgen_end", "on_prepared", "on_iteration", "on_optimization_end", "on_end",
+        "on_start", "on_featgen_progress", "on_featgen_end", "on_prepared",
+        "on_iteration", "on_optimization_end", "on_end",
     ]  # fmt: skip
     (optimised,), (ended,) = ([one for one in heard if one[0] == f"on_{name}"] for name in ("optimization_end", "end"))
     assert optimised[1:3] == (True, True)
     assert "Item accuracy: " in optimised[3] and "Total seconds required for training" in optimised[3]
     assert ended[3].startswith("Storing the model\n") and trainer.logparser.training_seconds > 0
+
+
+class Eventful(Trainer):
+    """What programs that override all events do: they call those of the base class."""
+
+    def __init__(self):
+        self.percents, self.errors = [], []
+
+    def on_featgen_progress(self, log, percent):
+        super().on_featgen_progress(log, percent)
+        self.percents.append(percent)
+
+    def on_prepare_error(self, log):
+        super().on_prepare_error(log)
+        self.errors.append(log)
+
+
+def test_events_before_the_first_iteration(tmp_path, capsys):
+    trainer = Eventful()
+    trainer.append([{"a": 1.0}, {"b": 1.0}], ["x", "y"])
+    trainer.train(str(tmp_path / "model"))
+    assert (trainer.percents, trainer.errors) == ([0, 100], []) and trainer.logparser.featgen_percent == 100
+    out = capsys.readouterr().out
+    assert "\n0....1....2....3....4....5....6....7....8....9....10\nNumber of features: " in out
+    trainer.append([{"a": 1e200}], ["x"])
+    with pytest.raises(CRFSuiteError, match="too large"):
+        trainer.train(str(tmp_path / "model"))
+    (log,) = trainer.errors
+    assert "terminated with error: the data:3: the weight of an attribute is too large" in log
+    assert capsys.readouterr().out.endswith(log)
 
 
 def test_what_is_said_can_be_heard(tmp_path, capsys):

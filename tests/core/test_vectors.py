@@ -347,6 +347,20 @@ def test_items_have_vectors(tmp_path, numbers):
         assert np.allclose(found, expected, rtol=1e-6)
 
 
+def test_a_list_of_numbers_is_a_vector(numbers):
+    X, y = items(numbers), LABELS
+    lists = [[{**item, "emb": item["emb"].tolist()} for item in sequence] for sequence in X]
+    tuples = [[{**item, "emb": tuple(item["emb"].tolist())} for item in sequence] for sequence in X]
+    found = KernelCRF(sigma2=1).fit(X, y)
+    for same in (lists, tuples):
+        np.testing.assert_allclose(
+            np.concatenate(found.predict_proba(same)), np.concatenate(found.predict_proba(X)), rtol=1e-12
+        )
+        assert KernelCRF(sigma2=1).fit(same, y).certificate_ == found.certificate_
+    with pytest.raises(ValueError, match="position 0 of all: the array 'emb' of <U32 has the shape"):
+        found.predict([[{**X[0][0], "emb": [0.5, "x", 1.0]}]])
+
+
 def test_items_without_their_vectors_are_named(numbers):
     X = items(numbers)
     crf = KernelCRF(sigma2=1).fit(X, LABELS)

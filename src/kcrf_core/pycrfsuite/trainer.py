@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..config import parse_config
-from ..corpora import AttributeRows, Corpus, ItemStore, StoredItems
+from ..corpora import AttributeRows, CodedColumn, Corpus, ItemStore, StoredItems
 from ..encoding import AttributeFeature, fit_encoding
 from ..errors import KcrfError
 from ..exchange import CrfsuiteModel, crfsuite_of, write_crfsuite
@@ -194,6 +194,7 @@ class BaseTrainer:
         self._event("start")
         self.message("type: CRF1d\n")
         self._list_parameters(_COMMON)
+        self._event("featgen_progress", featgen_percent=0)
         try:
             found, ending = self._fitted(kept, began)
             hand_back()  # the memory of training
@@ -209,6 +210,8 @@ class BaseTrainer:
                 own = replace(own, labels=names, columns=columns, **edges)
             data = write_crfsuite(own)
         except KcrfError as error:
+            self.message(f"Training terminated with error: {error}\n")
+            self._event("prepare_error")
             raise CRFSuiteError(str(error)) from None
         if held_out and found is not None:
             with Tagger().open_inmemory(data) as tagger:
@@ -258,8 +261,11 @@ class BaseTrainer:
         attributes, labels = self._store.rows([one.items for one in kept]), [one.labels for one in kept]
         offsets = offsets_of(np.array([len(own) for own in labels]))
         column = list(chain.from_iterable(labels))
-        corpus = Corpus("the data", (column,), offsets, np.arange(1, len(column) + 1), attributes=attributes)
         least = self.get("feature.minfreq")
+        if not attributes.values.any():  # transitions alone have weights: this attribute has none, being too rare
+            rare, unnamed = np.full(len(column), -1.0 - abs(least)), CodedColumn([""], np.zeros(len(column), np.int32))
+            attributes = AttributeRows(np.arange(len(column) + 1), unnamed, rare)
+        corpus = Corpus("the data", (column,), offsets, np.arange(1, len(column) + 1), attributes=attributes)
         # A pair that the data does not have sums to zero.
         states, transitions = (
             least <= 0 and self.get(f"feature.possible_{kind}") for kind in ("states", "transitions")
@@ -284,7 +290,8 @@ class BaseTrainer:
         del attributes, corpus  # as large as what training needs
         (feature,) = encoding.features
         assert isinstance(feature, AttributeFeature)
-        doubled = len(feature.vocabulary.values) if states and len(encoding.labels) == 2 else 0
+        in_halves = states and not sums_matter and len(encoding.labels) == 2
+        doubled = len(feature.vocabulary.values) if in_halves else 0
         pairs = Counter(pair for own in labels for pair in pairwise(own))
         unused = 0 if transitions else len(encoding.labels) ** 2 - sum(count >= least for count in pairs.values())
         observer = _Listener(self, began, doubled, unused)
@@ -336,7 +343,9 @@ class _Listener(Observer):
 
     def _tell_start(self, weights: int, seconds: float) -> None:
         trainer = self._trainer
-        trainer.message(f"Number of features: {weights}\n")
+        trainer.message("0....1....2....3....4....5....6....7....8....9....10")
+        trainer._event("featgen_progress", featgen_percent=100)
+        trainer.message(f"\nNumber of features: {weights}\n")
         trainer.message(f"Seconds required: {seconds:.3f}\n\n")
         trainer._event("featgen_end", featgen_num_features=weights, featgen_seconds=seconds)
         other = "" if trainer._algorithm == "lbfgs" else f" of the objective of {trainer._algorithm}"
@@ -371,6 +380,7 @@ class IterationLog:
 
     log: list[str] = field(default_factory=list)
     iterations: list[dict[str, Any]] = field(default_factory=list)
+    featgen_percent: int | None = None
     featgen_num_features: int | None = None
     featgen_seconds: float | None = None
     training_seconds: float | None = None
@@ -409,14 +419,18 @@ class Trainer(BaseTrainer):
             for key, value in about.items():
                 setattr(found, key, value)
         if self.verbose:
-            arguments = (found.last_log, about) if name == "iteration" else (found.last_log,)
-            getattr(self, f"on_{name}")(*arguments)
+            more = {"iteration": (about,), "featgen_progress": (found.featgen_percent,)}.get(name, ())
+            getattr(self, f"on_{name}")(found.last_log, *more)
 
     def on_start(self, log: str) -> None:
         """Print the messages up to this event."""
         _show(log)
 
-    on_featgen_end = on_prepared = on_optimization_end = on_end = on_start
+    on_featgen_end = on_prepared = on_prepare_error = on_optimization_end = on_end = on_start
+
+    def on_featgen_progress(self, log: str, percent: int) -> None:
+        """Print the messages up to the beginning of feature generation, 0 percent, or to its end, 100 percent."""
+        _show(log)
 
     def on_iteration(self, log: str, info: dict[str, Any]) -> None:
         """Print the messages of an iteration."""

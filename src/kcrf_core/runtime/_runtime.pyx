@@ -228,6 +228,13 @@ cdef inline const char* utf8_of(object text, Py_ssize_t* size) except NULL:
     return PyUnicode_AsUTF8AndSize(text, size)
 
 
+cdef bint is_vector(value) except -1:
+    """Return True for an array, or a list that begins with a number."""
+    if isinstance(value, (list, tuple)):
+        return len(value) and isinstance(value[0], (int, float) + NUMBERS)
+    return isinstance(value, np.ndarray)
+
+
 cdef object names_of(item):
     """Return names of attributes that an estimator is given, in one order, or a dictionary."""
     cdef bint good = isinstance(item, (list, tuple, set, frozenset))
@@ -263,7 +270,7 @@ cdef class ItemRows:
         ["bias", "word=cat"]           attributes of value 1, of anything that can be iterated over
 
     With a dictionary of `arrays`, the rules are those of estimators: names are not empty, bytes are UTF-8, values are
-    finite, and arrays of items are put there by name, with the number of their item.
+    finite, and arrays and lists of numbers of items are put there by name, with the number of their item.
     """
 
     cdef char* text
@@ -379,13 +386,13 @@ cdef class ItemRows:
                 self.take(end, value is True, at)
             elif isinstance(value, float) or isinstance(value, int):
                 self.take(end, value, at)
+            elif self.strict and depth == 0 and is_vector(value):
+                self.arrays.setdefault(self.name(end), []).append((self.items, np.asarray(value)))
             elif isinstance(value, (dict, list, set)) or (self.strict and isinstance(value, NESTED)):
                 self.text[self.used + end] = COLON
                 self.item(value, end + 1, depth + 1)
             elif not self.strict or isinstance(value, NUMBERS):
                 self.take(end, value, at)
-            elif depth == 0 and isinstance(value, np.ndarray):
-                self.arrays.setdefault(self.name(end), []).append((self.items, value))
             else:
                 raise TypeError(
                     f"the value of attribute {self.name(end)!r} is of type {type(value).__name__}; it may be a "
