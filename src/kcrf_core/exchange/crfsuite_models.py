@@ -62,7 +62,7 @@ class CrfsuiteModel:
 
 def read_crfsuite(data: bytes, source: str) -> CrfsuiteModel:
     """Return the model in the bytes of a file; errors are of one line that names the `source`."""
-    labels, parts = read_crfsuite_parts(data, source)
+    labels, _, parts = read_crfsuite_parts(data, source)
     starts, lengths, ends, columns, values, transitions, listed = map(np.asarray, parts)
     pairs = transitions.reshape(len(labels), -1), listed.reshape(len(labels), -1).astype(bool)
     return CrfsuiteModel(labels, np.frombuffer(data, np.uint8), starts, lengths, ends, columns, values, *pairs)
