@@ -381,6 +381,22 @@ def test_words_that_are_marks_of_ends_are_refused(workers, tmp_path, value, prog
     export_model(model, {"crf++": "wapiti", "wapiti": "crf++"}[program])
 
 
+def test_crfpp_parts_columns_at_tabs_and_spaces_alone(workers, tmp_path):
+    """U+3000 is a character of Japanese text like others; other white space is a part of values, too."""
+    path = tmp_path / "data.conll"
+    words = ["東京", "\u3000", "a\u00a0b", "\u2028", "c\x0bd"]
+    path.write_text("".join(f"{word}\t{'XY'[k % 2]}\n{words[k - 1]}\tY\n\n" for k, word in enumerate(words)), "utf-8")
+    corpus = read_corpus(path)
+    assert set(corpus.columns[0]) == set(words)
+    model = fitted(corpus, {"features": [{"column": "c0", "window": [-1, 0]}]}, workers)
+    again = read_foreign(export_model(model, "crf++")[0], "model").to_model()
+    own, theirs = (one.marginals(one.encoding.encode(corpus)) for one in (model, again))
+    np.testing.assert_allclose(theirs, own, rtol=0, atol=1e-5)
+    path.write_text("New York\tX\nYork\tY\n")
+    with pytest.raises(ConfigError, match=":New York' has a space, which CRF"):
+        export_model(fitted(read_corpus(path), {"features": [{"column": "c0"}]}, workers), "crf++")
+
+
 def test_programs_by_the_names_of_files():
     assert [program_of(f"a/model{end}") for end in (".crfsuite", ".wapiti", ".crfpp", ".npz")] == [
         "crfsuite",

@@ -308,7 +308,7 @@ class _Templates:
 
     def crfpp(self) -> bytes:
         for string in (*self.node, *self.pairs):
-            if re.search(r"[\s\0]", string):
+            if re.search(r"[ \t\n\0]", string):  # other white space, such as U+3000, is a part of values there, too
                 raise ConfigError(f"the string {string!r} has a space, which CRF++ takes for the end of a column")
         strings = [*self.node, *self.pairs]
         weights = [*self.node.values(), *self.pairs.values()]
