@@ -273,6 +273,12 @@ def test_checks_of_rows():
     assert len(found["passed"]) > 40
 
 
+@pytest.mark.slow
+def test_a_linear_kernel_of_rows_takes_weights_for_repetitions():
+    found = outcomes(KernelCRF(kernel="linear", sigma2=1.0, tolerance=1e-12))
+    assert found["failed"] == set(EXPECTED_FAILURES) - {"check_sample_weight_equivalence_on_dense_data"}
+
+
 def test_checks_of_the_estimator_itself():
     """It says that it takes no tables, so few of the checks can be tried; those pass."""
     found = outcomes(kcrf_core.KernelCRF())

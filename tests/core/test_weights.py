@@ -9,6 +9,7 @@ import pytest
 from test_training import fit, toy_corpus
 
 from kcrf_core.config import parse_config
+from kcrf_core.corpora import Corpus
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.model import load_dataset, save_dataset
@@ -31,12 +32,31 @@ def test_a_weight_of_two_is_the_sequence_twice(rng):
     found = [
         fit(replace(corpus, weights=weights.astype(float)), TIGHT)[1].result.value,
         fit(with_column(corpus, weights), TIGHT, NAMES)[1].result.value,
+        fit(twice, TIGHT)[1].result.value,
     ]
-    # Scaling of real columns does not look at weights: words alone are the same in all.
-    words = {"features": [{"column": "c0"}]}
-    one, other = (fit(each, TIGHT, words)[1].result.value for each in (replace(corpus, weights=weights * 1.0), twice))
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
-    np.testing.assert_allclose(one, other, rtol=1e-6)
+    np.testing.assert_allclose(found[1:], found[0], rtol=1e-6)
+
+
+def test_numbers_are_scaled_by_weighted_means():
+    """Columns of zeros and ones in sequences that count are left alone; missing numbers do not count."""
+    rng = np.random.default_rng(0)
+    numbers, weights = rng.normal(3.0, 2.0, (12, 3)), np.array([2.0, 0.0, 0.5, 1.0])
+    numbers[:, 2] = numbers[:, 2] > 3.0
+    numbers[3:6, 2] = 7.0  # of the sequence of weight 0
+    numbers[1, 1] = np.nan
+    columns = [["?" if np.isnan(number) else repr(float(number)) for number in column] for column in numbers.T]
+    corpus = Corpus("numbers", (*columns, ["a", "b", "a"] * 4), np.arange(0, 13, 3), np.arange(1, 13))
+    encoding, _ = fit_encoding(parse_config({}), replace(corpus, weights=weights))
+    count = np.repeat(weights, 3)
+    for r, feature in enumerate(encoding.features):
+        known = ~np.isnan(numbers[:, r])
+        mean = np.average(numbers[known, r], weights=count[known])
+        deviation = np.sqrt(np.average((numbers[known, r] - mean) ** 2, weights=count[known]))
+        expected = (0.0, 1.0) if r == 2 else (mean, deviation)
+        np.testing.assert_allclose((feature.mean[0], feature.scale[0]), expected, rtol=1e-12)
+    plain, _ = fit_encoding(parse_config({}), corpus)
+    ones, _ = fit_encoding(parse_config({}), replace(corpus, weights=np.ones(4)))
+    assert plain.same_as(ones)
 
 
 def test_a_column_of_weights_is_no_feature_and_is_kept(rng, tmp_path):

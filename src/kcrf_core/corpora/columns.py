@@ -253,6 +253,15 @@ def parse_weight(text: str, title: str, name: str, line: int) -> float:
     return weight
 
 
+def position_weights(columns: Columns, column: int, title: str) -> np.ndarray | None:
+    """Return the weight of the sequence of each position [N], by a column or, if that is -1, by the corpus.
+
+    None: all are 1.
+    """
+    weights = columns.corpus.weights if column < 0 else column_weights(columns, column, title)
+    return None if weights is None else np.repeat(weights, np.diff(columns.corpus.offsets))
+
+
 def column_weights(columns: Columns, column: int, title: str) -> np.ndarray:
     """Return the weights [S] of sequences that a column has."""
     corpus = columns.corpus

@@ -22,14 +22,16 @@ QUANTILE = 0.01  # of the training data below and above which `clip` cuts
 class Moments:
     """Counts, means and standard deviations of columns of numbers, [r] each, those that are missing left out."""
 
-    count: np.ndarray
+    count: np.ndarray  # or the sum of weights
     mean: np.ndarray
     deviation: np.ndarray
     binary: np.ndarray  # whether all are zeros and ones
 
     @classmethod
-    def of(cls, raw: np.ndarray) -> Moments:
-        """Return the moments of numbers [n, r]."""
+    def of(cls, raw: np.ndarray, weights: np.ndarray | None = None) -> Moments:
+        """Return the moments of numbers [n, r], with weights [n] of rows as if each stood there as often."""
+        if weights is not None and (weights != 1).any():
+            return cls._weighted(raw[weights > 0], weights[weights > 0])
         lacking = np.isnan(raw)
         count, binary = len(raw) - lacking.sum(axis=0), ((raw == 0) | (raw == 1) | lacking).all(axis=0)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -40,10 +42,22 @@ class Moments:
             mean[some], deviation[some] = np.nanmean(raw[:, some], axis=0), np.nanstd(raw[:, some], axis=0)
         return cls(count, mean, deviation, binary)
 
+    @classmethod
+    def _weighted(cls, raw: np.ndarray, weights: np.ndarray) -> Moments:
+        known = ~np.isnan(raw)
+        binary = ((raw == 0) | (raw == 1) | ~known).all(axis=0)
+        own = np.where(known, weights[:, None], 0.0)
+        count = own.sum(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = (own * np.where(known, raw, 0.0)).sum(axis=0) / np.where(count > 0, count, 1.0)
+            squares = np.where(known, raw - mean, 0.0) ** 2
+            deviation = np.sqrt((own * squares).sum(axis=0) / np.where(count > 0, count, 1.0))
+        return cls(count, mean, deviation, binary)
+
     def plus(self, other: Moments) -> Moments:
         """Return the moments of both together."""
         count = self.count + other.count
-        share = other.count / np.maximum(count, 1)
+        share = other.count / np.where(count > 0, count, 1)
         with np.errstate(over="ignore", invalid="ignore"):
             apart = np.where((self.count > 0) & (other.count > 0), other.mean - self.mean, 0.0)
             mean = np.where(self.count > 0, self.mean + share * apart, other.mean)

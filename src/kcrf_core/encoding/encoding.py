@@ -797,6 +797,7 @@ class _Fitter:
     def __init__(self, config: Config, names: Sequence[str], columns: TrainingColumns, seen: Mapping[str, set[int]]):
         self.config, self.names, self.columns, self.seen = config, names, columns, seen
         self.places = {name: place for place, name in enumerate(names[:-1])}
+        self.weight = -1 if config.weight is None else column_place("weight", config.weight, names[:-1])
         self.fitted: dict[str, Feature] = {}
         self.plain: dict[str, CategoricalFeature] = {}
 
@@ -807,7 +808,8 @@ class _Fitter:
                 known = f"; there are: {listed(list(corpus.vectors))}" if corpus.vectors else ""
                 message = f"needs vectors '{feature.vectors}', which are not given{known}"
                 raise ConfigError(f"feature '{feature.name}' {message}", settings=["vectors"])
-            return fit_real(self._widened(feature, self.config.window or REAL_WINDOW), (), self.columns)
+            widened = self._widened(feature, self.config.window or REAL_WINDOW)
+            return fit_real(widened, (), self.columns, weight=self.weight)
         if feature.lookup is not None:
             return self._lookup(feature)
         if (feature.type == "attributes") != (corpus.attributes is not None):
@@ -844,7 +846,7 @@ class _Fitter:
             if feature.transform == "identity" and self.config.missing_indicator:
                 feature = replace(feature, missing="indicator")
             group = -1 if feature.group is None else self._column(feature, feature.group)
-            return fit_real(feature, where, self.columns, group=group)
+            return fit_real(feature, where, self.columns, group=group, weight=self.weight)
         if feature.scale != AUTO:
             raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
         return fit_categorical(feature, where[0], self.columns, min_count)
@@ -876,7 +878,7 @@ class _Fitter:
             return fit_lookup(feature, column, self.columns, table, feature.min_count or config.min_count)
         feature = self._widened(replace(feature, type="real"), config.window or EMBEDDINGS_WINDOW)
         where = () if column < 0 else (column,)
-        return fit_real(feature, where, self.columns, table)
+        return fit_real(feature, where, self.columns, table, weight=self.weight)
 
     def _widened(self, feature: FeatureConfig, default: tuple[int, ...]) -> FeatureConfig:
         """Return a feature with its window, or the default one, and the offsets that terms use beyond it."""

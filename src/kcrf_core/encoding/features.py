@@ -29,6 +29,7 @@ from ..corpora import (
     Moments,
     TrainingColumns,
     WordVectors,
+    position_weights,
     quantiles,
 )
 from ..errors import DataError
@@ -518,6 +519,7 @@ def fit_real(
     columns: TrainingColumns,
     table: WordVectors | None = None,
     group: int = -1,  # the column of the names of groups
+    weight: int = -1,  # the column of the weights of sequences
 ) -> RealFeature:
     counts = None
     if config.transform == "frequency":
@@ -526,7 +528,7 @@ def fit_real(
     unscaled = RealFeature(config, where, np.empty(0), np.empty(0), counts, table=table)
     if config.by_group:
         standard = replace(config, transform="identity", scale="standard", missing="mean")
-        every = fit_real(standard, where, columns)
+        every = fit_real(standard, where, columns, weight=weight)
         parts = ((part, part.real_rows(where, config.columns)) for part in columns.parts)
         unscaled = replace(unscaled, by_group=GroupScaling.fit(every.mean, every.scale, group, parts))
     if config.transform in NUMBER_TRANSFORMS and (levels := NUMBER_TRANSFORMS[config.transform].levels) is not None:
@@ -535,7 +537,7 @@ def fit_real(
     moments: Moments | None = None
     for part in columns.parts:
         raw = _raw_real(unscaled, part)
-        own = Moments.of(raw)
+        own = Moments.of(raw, position_weights(part, weight, "weight"))
         for r in np.flatnonzero(~(np.isfinite(own.mean) & np.isfinite(own.deviation))):
             line, name = int(part.corpus.lines[np.nanargmax(np.abs(raw[:, r]))]), real_columns(config, raw.shape[1])[r]
             raise DataError(f"a value of '{name}' is too large to be scaled", part.corpus.source, line)
