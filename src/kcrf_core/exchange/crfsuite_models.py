@@ -178,5 +178,5 @@ def _packed_strings(strings: Sequence[bytes]) -> bytes:
         out.append(np.array(table, dtype="<u4").tobytes())
         at += 8 * size
     back = places[:-1].astype("<u4").tobytes()
-    head = STRINGS.pack(b"CQDB", at + len(back), 0, BYTE_ORDER, n, at)
+    head = STRINGS.pack(b"CQDB", at + len(back), 0, BYTE_ORDER, n, at if n else 0)
     return b"".join([head, np.array(tables, dtype="<u4").tobytes(), *out, back])

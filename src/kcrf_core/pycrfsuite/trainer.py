@@ -207,7 +207,9 @@ class BaseTrainer:
                 order = np.array([own.labels.index(name) for name in names])
                 columns, both = np.argsort(order)[own.columns], np.ix_(order, order)
                 edges = {"transitions": own.transitions[both], "listed": own.listed[both]}
-                own = replace(own, labels=names, columns=columns, **edges)
+                ascending = np.lexsort((columns, np.repeat(np.arange(len(own.ends) - 1), np.diff(own.ends))))
+                states = {"columns": columns[ascending], "values": own.values[ascending]}
+                own = replace(own, labels=names, **states, **edges)
             data = write_crfsuite(own)
         except KcrfError as error:
             self.message(f"Training terminated with error: {error}\n")
