@@ -505,6 +505,38 @@ def test_what_is_so_anyway_is_not_told():
     KernelCRF(algorithm="lbfgs", c2=1, max_iterations=100, **parameters).fit([[["a"]]], [["x"]])
 
 
+PORTED = {
+    "min_freq": "use 'min_count'",
+    "epsilon": "training stops when .* 'tolerance'",
+    "delta": "'tolerance'",
+    "model_filename": r"save\(path\) after fit",
+    "calibration_eta": "'lbfgs' is the only algorithm",
+}
+
+
+@pytest.mark.parametrize("name, message", PORTED.items())
+def test_parameters_of_sklearn_crfsuite_say_what_to_use(name, message):
+    with pytest.raises(TypeError, match=f"no parameter '{name}' of sklearn-crfsuite: .*{message}"):
+        KernelCRF(c2=0.1, **{name: 1})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
+        KernelCRF(nonsense=1)
+
+
+def test_development_data_by_position_is_refused_with_the_way(rng):
+    X, y = word_data(rng, 5)
+    with pytest.raises(TypeError, match=r"X, y and sample_weight by position, and others by name: X_dev="):
+        KernelCRF(c2=1).fit(X, y, X, y)
+    for dev in (X, [[{"a": 1}]] * 5):  # of different and of equal lengths
+        with pytest.raises(ValueError, match="X_dev and y_dev are given by name"):
+            KernelCRF(c2=1).fit(X, y, dev)
+    assert KernelCRF(c2=1).fit(X, y, X_dev=X, y_dev=y).report_["dev"]
+
+
+def test_scorers_of_sklearn_crfsuite_say_what_to_use():
+    with pytest.raises(ImportError, match="make_scorer"):
+        from kcrf_core import scorers  # noqa: F401
+
+
 def test_states_that_are_seen(rng, tmp_path):
     """sklearn-crfsuite's all_possible_states=False is --observed-features; it goes through a file, too."""
     X, y = word_data(rng)

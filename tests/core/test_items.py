@@ -38,7 +38,7 @@ RULES = [
 
 
 def expanded(item):
-    rows = attribute_rows([item])
+    rows = attribute_rows([[item]])
     assert rows.indptr.tolist() == [0, len(rows.names)]
     return dict(zip(rows.names, rows.values.tolist(), strict=True))
 
@@ -72,14 +72,14 @@ def test_bytes_are_text_in_utf8():
 
 
 def test_positions_follow_each_other():
-    rows = attribute_rows([{"a": 1.0, "b": "x"}, {}, ["c"]])
+    rows = attribute_rows([[{"a": 1.0, "b": "x"}], [], [{}, ["c"]]])
     assert rows.indptr.tolist() == [0, 2, 2, 3]
     assert list(rows.names) == ["a", "b:x", "c"]
 
 
 def test_sets_come_in_one_order():
     names = [str(number) for number in range(50)]
-    assert list(attribute_rows([set(names)]).names) == sorted(names)
+    assert list(attribute_rows([[set(names)]]).names) == sorted(names)
 
 
 @pytest.mark.parametrize(
@@ -102,5 +102,5 @@ def test_sets_come_in_one_order():
 )
 def test_errors_name_the_position(item, error, message):
     with pytest.raises(error, match=message) as caught:
-        attribute_rows([{"fine": 1.0}, item])
-    assert str(caught.value).startswith("position 1 of all: ")
+        attribute_rows([[{"fine": 1.0}], [], [{"fine": 1.0}, item]])
+    assert str(caught.value).startswith("X[2][1]: ")

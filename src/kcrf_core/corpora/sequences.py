@@ -41,15 +41,34 @@ SequenceWeights: TypeAlias = Sequence[float] | ArrayLike
 LabelSequences: TypeAlias = Iterable[Sequence[LabelValue] | Sequence[np.integer] | ArrayLike]  # y
 
 
-def attribute_rows(items: Iterable[Any], vectors: dict[str, np.ndarray] | None = None) -> AttributeRows:
-    """Return the attributes of all positions; an error names the position by its number, from 0.
+class _Items:
+    """Items of sequences, one sequence after another, and the name of the last one."""
+
+    def __init__(self, X: Sequence[Sequence[Any]]):
+        self._sequences, self.last = X, ""
+
+    def __iter__(self) -> Iterator[Any]:
+        for s, sequence in enumerate(self._sequences):
+            for t, item in enumerate(sequence):
+                self.last = f"X[{s}][{t}]"
+                yield item
+
+
+def attribute_rows(X: Sequence[Sequence[Any]], vectors: dict[str, np.ndarray] | None = None) -> AttributeRows:
+    """Return the attributes of all positions of sequences; an error names the position as `X[0][0]`.
 
     Vectors [N, width] are put into `vectors` by their names.
     """
     arrays: dict[str, list[tuple[int, np.ndarray]]] = {}
-    rows = ItemRows(items, arrays)
+    items = _Items(X)
+    try:
+        rows = ItemRows(items, arrays)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{items.last}: {error}") from None
+    offsets = offsets_of(np.array([len(sequence) for sequence in X], dtype=np.int64))
     for name, own in arrays.items():
-        found = _vectors(name, own, len(rows))
+        found = _vectors(name, own, offsets)
         if vectors is not None:
             vectors[name] = found
     text, starts, lengths, values, indptr = rows.cells()
@@ -109,9 +128,9 @@ class ItemStore:
         return CodedColumn(names.values, names.codes[codes])
 
 
-def _vectors(name: str, own: list[tuple[int, np.ndarray]], count: int) -> np.ndarray:
-    """Return the vectors of all positions, [count, width] of floating point numbers."""
-    places = np.array([place for place, _ in own])
+def _vectors(name: str, own: list[tuple[int, np.ndarray]], offsets: np.ndarray) -> np.ndarray:
+    """Return the vectors of all positions of sequences, [N, width] of floating point numbers."""
+    places, count = np.array([place for place, _ in own]), int(offsets[-1])
     missing = np.flatnonzero(places != np.arange(len(places)))
     bad, message = -1, ""
     if places[0]:
@@ -124,7 +143,7 @@ def _vectors(name: str, own: list[tuple[int, np.ndarray]], count: int) -> np.nda
             kind = f"the array {name!r} of {value.dtype} has the shape {value.shape}"
             bad, message = place, f"{kind}; a vector is a row of numbers"
         elif value.shape != own[0][1].shape:
-            sizes = f"{value.size:,} numbers, and {own[0][1].size:,} at position 0"
+            sizes = f"{value.size:,} numbers, and {own[0][1].size:,} at {_position_name(0, offsets)}"
             bad, message = place, f"the vector {name!r} has {sizes}"
         if bad >= 0:
             break
@@ -136,7 +155,13 @@ def _vectors(name: str, own: list[tuple[int, np.ndarray]], count: int) -> np.nda
         if finite.all():
             return found
         bad, message = int(finite.argmin()), f"the vector {name!r} contains NaN or infinity"
-    raise ValueError(f"position {bad:,} of all: {message}")
+    raise ValueError(f"{_position_name(bad, offsets)}: {message}")
+
+
+def _position_name(position: int, offsets: np.ndarray) -> str:
+    """Return the name of a position among all, `X[0][0]` for the first."""
+    s = int(np.searchsorted(offsets, position, side="right")) - 1
+    return f"X[{s}][{position - offsets[s]}]"
 
 
 COLUMNS, ITEMS = "columns", "items"
@@ -229,9 +254,15 @@ def check_labels(y: Any, X: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 def check_weights(weights: Any, X: Sequence[Any]) -> np.ndarray:
     """Return one finite weight >= 0 for each sequence, [S]."""
-    out = np.asarray(weights)
-    if out.dtype.kind not in "buif" or out.shape != (len(X),):
-        raise ValueError(f"sample_weight must hold a number for each of the {len(X):,} sequences")
+    message = f"sample_weight must hold a number for each of the {len(X):,} sequences"
+    try:
+        out = np.asarray(weights)
+    except ValueError:  # lists of different lengths
+        out = np.empty(0, dtype=object)
+    if out.dtype.kind not in "buif":  # in sklearn-crfsuite, X_dev has this place
+        raise ValueError(f"{message}; X_dev and y_dev are given by name: X_dev=..., y_dev=...")
+    if out.shape != (len(X),):
+        raise ValueError(message)
     if not (np.isfinite(out).all() and (out >= 0).all() and out.any()):
         raise ValueError("sample_weight must be finite and not negative, and not all zeros")
     return out.astype(np.float64)
@@ -292,11 +323,10 @@ def corpus_of(
     `columns` are those of a `FrameRows`.
     """
     lengths = [len(sequence) for sequence in X]
-    X = [sequence for sequence in X if len(sequence)]
     labels = None if y is None else list(map(str, chain.from_iterable(y)))
     attributes, vectors = None, dict[str, np.ndarray]()
     if form == ITEMS:
-        attributes = attribute_rows(chain.from_iterable(X), vectors)
+        attributes = attribute_rows(X, vectors)
     elif not columns:
         columns = _columns(X, width)
     return Corpus(
@@ -313,6 +343,8 @@ def corpus_of(
 def _columns(X: Sequence[Sequence[Any]], width: int | None) -> tuple[Sequence[str], ...]:
     blocks = []
     for number, sequence in enumerate(X):
+        if not len(sequence):
+            continue
         block = _table(sequence, number)
         width = block.shape[1] if width is None else width
         if block.shape[1] != width:

@@ -298,13 +298,7 @@ cdef class ItemRows:
         self.strict, self.arrays, self.zeros = arrays is not None, arrays, True
         if self.strict:
             NUMBERS = np.number, np.bool_
-        try:
-            self.read(xseq)
-        except (TypeError, ValueError) as error:
-            if not self.strict:
-                raise
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"position {self.items:,} of all: {error}") from None
+        self.read(xseq)
 
     def __dealloc__(self):
         free(self.text)
