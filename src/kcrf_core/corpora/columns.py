@@ -254,9 +254,9 @@ def parse_weight(text: str, title: str, name: str, line: int) -> float:
 
 
 def position_weights(columns: Columns, column: int, title: str) -> np.ndarray | None:
-    """Return the weight of the sequence of each position [N], by a column or, if that is -1, by the corpus.
+    """Return the weight of the sequence of each position, [N]; None: all are 1.
 
-    None: all are 1.
+    They are those of a column or, if that is -1, of the corpus.
     """
     weights = columns.corpus.weights if column < 0 else column_weights(columns, column, title)
     return None if weights is None else np.repeat(weights, np.diff(columns.corpus.offsets))

@@ -29,7 +29,7 @@ class Moments:
 
     @classmethod
     def of(cls, raw: np.ndarray, weights: np.ndarray | None = None) -> Moments:
-        """Return the moments of numbers [n, r], with weights [n] of rows as if each stood there as often."""
+        """Return the moments of numbers [n, r]; a weight [n] says how often a row counts."""
         if weights is not None and (weights != 1).any():
             return cls._weighted(raw[weights > 0], weights[weights > 0])
         lacking = np.isnan(raw)
@@ -46,12 +46,12 @@ class Moments:
     def _weighted(cls, raw: np.ndarray, weights: np.ndarray) -> Moments:
         known = ~np.isnan(raw)
         binary = ((raw == 0) | (raw == 1) | ~known).all(axis=0)
-        own = np.where(known, weights[:, None], 0.0)
-        count = own.sum(axis=0)
+        shares = np.where(known, weights[:, None], 0.0)  # [n, r]
+        count = shares.sum(axis=0)
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = (own * np.where(known, raw, 0.0)).sum(axis=0) / np.where(count > 0, count, 1.0)
+            mean = (shares * np.where(known, raw, 0.0)).sum(axis=0) / np.where(count > 0, count, 1.0)
             squares = np.where(known, raw - mean, 0.0) ** 2
-            deviation = np.sqrt((own * squares).sum(axis=0) / np.where(count > 0, count, 1.0))
+            deviation = np.sqrt((shares * squares).sum(axis=0) / np.where(count > 0, count, 1.0))
         return cls(count, mean, deviation, binary)
 
     def plus(self, other: Moments) -> Moments:

@@ -55,7 +55,7 @@ class _Items:
 
 
 def attribute_rows(X: Sequence[Sequence[Any]], vectors: dict[str, np.ndarray] | None = None) -> AttributeRows:
-    """Return the attributes of all positions of sequences; an error names the position as `X[0][0]`.
+    """Return the attributes of all positions; an error names the position as `X[0][0]`.
 
     Vectors [N, width] are put into `vectors` by their names.
     """
@@ -95,9 +95,10 @@ class ItemStore:
         text, starts, lengths, values, indptr = items.cells()
         if not np.isfinite(values).all():
             bad = int(np.isfinite(values).argmin())
-            name = text[starts[bad] : starts[bad] + lengths[bad]].tobytes().decode("utf-8", "backslashreplace")
+            name = text[starts[bad] : starts[bad] + lengths[bad]].tobytes()
             position = int(np.searchsorted(indptr, bad, side="right")) - 1
-            message = f"the value of attribute {name!r} is not finite (leave out what is missing)"
+            shown = name.decode("utf-8", "backslashreplace")
+            message = f"the value of attribute {shown!r} is not finite (leave out what is missing)"
             raise ValueError(f"position {position:,}: {message}")
         names = coded(text, starts, lengths)
         codes = self._names.add(names)[names.codes]
@@ -109,12 +110,12 @@ class ItemStore:
     def rows(self, sequences: Sequence[StoredItems]) -> AttributeRows:
         """Return the attributes of sequences, position after position."""
         nothing = np.zeros(0, np.int32)
-        counts = np.concatenate([nothing, *(own.counts for own in sequences)])
-        codes = np.concatenate([nothing, *(own.codes for own in sequences)])
+        counts = np.concatenate([nothing, *(items.counts for items in sequences)])
+        codes = np.concatenate([nothing, *(items.codes for items in sequences)])
         values = ones(len(codes))
-        if any(own.values is not None for own in sequences):
-            parts = (ones(len(own.codes)) if own.values is None else own.values for own in sequences)
-            values = np.concatenate(list(parts), dtype=np.float64)
+        if any(items.values is not None for items in sequences):
+            parts = [ones(len(items.codes)) if items.values is None else items.values for items in sequences]
+            values = np.concatenate(parts, dtype=np.float64)
         return AttributeRows(offsets_of(counts), self._named(codes), values)
 
     def _named(self, codes: np.ndarray) -> CodedColumn:
@@ -123,8 +124,8 @@ class ItemStore:
         text = column.blob.tobytes()
         if text.isascii():
             return column
-        places = pairwise([0, *column.ends.tolist()])
-        names = CodedColumn.of([text[begin:end].decode("utf-8", "backslashreplace") for begin, end in places])
+        encoded = (text[begin:end] for begin, end in pairwise([0, *column.ends.tolist()]))
+        names = CodedColumn.of([name.decode("utf-8", "backslashreplace") for name in encoded])
         return CodedColumn(names.values, names.codes[codes])
 
 

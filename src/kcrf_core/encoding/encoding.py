@@ -334,7 +334,7 @@ class Encoding:
         return {feature.config.name: feature for feature in self.features}
 
     def inputs(self, dataset: Dataset, names: Sequence[str], zeros: bool = False) -> Inputs:
-        """Return the blocks of the named features; `zeros`: with entries for attributes of value zero."""
+        """Return the blocks of the named features; `zeros`: with attributes of value zero."""
         bag = dataset.bag if zeros else dataset.nonzero_bag
         every = Inputs(dataset.codes, self._field_sizes, dataset.real, bag, dataset.bag_unseen)
         return every.columns(self._columns_of(tuple(names)))

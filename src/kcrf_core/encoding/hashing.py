@@ -27,7 +27,7 @@ from ..corpora import AttributeRows, CodedColumn, Columns
 from ..system import positions_within, ranges
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-ROWS_AT_ONCE = 4096  # positions: hashes of all attributes would take as much memory as the attributes
+ROWS_AT_ONCE = 4096  # positions: hashes of all attributes would take as much memory as those
 SHORTEST = 5  # positions: shorter sequences are often equal by chance, and do not count as copies
 
 
@@ -78,8 +78,8 @@ def _of_attributes(attributes: AttributeRows) -> np.ndarray:
     for rows in ranges(len(out), ROWS_AT_ONCE):
         ends = indptr[rows.start : rows.stop + 1]
         entries = slice(int(ends[0]), int(ends[-1]))
-        own = mixed(of_names[names.codes[entries]] + _of_numbers(values[entries]))
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(own, dtype=np.uint64)])
+        hashes = mixed(of_names[names.codes[entries]] + _of_numbers(values[entries]))
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes, dtype=np.uint64)])
         out[rows] = mixed(np.diff(sums[ends - ends[0]]))
     return out
 

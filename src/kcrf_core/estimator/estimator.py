@@ -382,7 +382,8 @@ class KernelCRF:
         ['a', 'b']
         """
         if more:
-            raise TypeError("fit takes X, y and sample_weight by position, and others by name: X_dev=..., y_dev=...")
+            by_name = "and others by name: X_dev=..., y_dev=..."
+            raise TypeError(f"fit takes X, y and sample_weight by position, {by_name}")
         if (X_dev is None) != (y_dev is None) and (X_dev is None or not (label or self.label)):
             raise ValueError("X_dev and y_dev go together")
         data = self._labelled(X, y, sample_weight, groups, sequence, label)

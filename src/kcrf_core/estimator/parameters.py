@@ -44,8 +44,10 @@ PORTED = {  # parameters of sklearn-crfsuite that have another name here, or non
     "model_filename": "leave it out, and write the model by save(path) after fit",
     "keep_tempfiles": "leave it out: there are no temporary files",
     "trainer_cls": "leave it out: messages of training go to the logger 'kcrf_core'",
-    **dict.fromkeys(("epsilon", "delta", "period", "linesearch", "max_linesearch", "num_memories"), _STOPPING),
-    **{f"calibration_{name}": _OTHER for name in ("eta", "rate", "samples", "candidates", "max_trials")},
+    **dict.fromkeys(("epsilon", "delta", "period"), _STOPPING),
+    **dict.fromkeys(("linesearch", "max_linesearch", "num_memories"), _STOPPING),
+    **dict.fromkeys(("calibration_eta", "calibration_rate", "calibration_samples"), _OTHER),
+    **dict.fromkeys(("calibration_candidates", "calibration_max_trials"), _OTHER),
     **dict.fromkeys(("pa_type", "c", "error_sensitive", "averaging", "variance"), _OTHER),
 }
 
@@ -66,14 +68,15 @@ def documented(kind: type[Estimator]) -> type[Estimator]:
 
 
 def ported(kind: type[Estimator]) -> type[Estimator]:
-    """Make the estimator say what takes the place of parameters that it has not, and sklearn-crfsuite has."""
+    """Make the estimator say what takes the place of parameters of sklearn-crfsuite."""
     made = kind.__init__
 
     @wraps(made)  # whose signature scikit-learn reads
     def checked(self: Any, *arguments: Any, **parameters: Any) -> None:
         foreign = next((name for name in parameters if name in PORTED), None)
         if foreign is not None:
-            raise TypeError(f"{kind.__name__} has no parameter {foreign!r} of sklearn-crfsuite: {PORTED[foreign]}")
+            lacking = f"{kind.__name__} has no parameter {foreign!r} of sklearn-crfsuite"
+            raise TypeError(f"{lacking}: {PORTED[foreign]}")
         made(self, *arguments, **parameters)
 
     kind.__init__ = checked  # type: ignore[method-assign]

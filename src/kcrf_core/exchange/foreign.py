@@ -101,7 +101,7 @@ class ForeignModel:
                 )
         # The configuration that training would need for a model of this kind.
         seen = (feature["name"],)
-        # Where there are two labels, a node term has one column for both, with opposite weights: theirs need not be.
+        # A node term of two labels has one column for both, of opposite weights: theirs need not be.
         states = STATE if Y == 2 else NODE
         entries = [("node", states.name, seen), *([] if self.pairs is None else [("edge-x", EDGE_X.name, seen)])]
         terms = [{"name": name, "type": kind, "features": list(own)} for name, kind, own in entries]

@@ -116,11 +116,11 @@ def crfsuite_of(model: Model) -> tuple[CrfsuiteModel, list[str]]:
     none = np.zeros(0, np.int64)
     parts = [(none, none, np.zeros(0))]  # rows, labels and values of weights
     for term in _checked(model, "crfsuite"):
-        names, own = literal_names(model.encoding, term.features), _weights_of_labels(term, Y)
+        names, weights = literal_names(model.encoding, term.features), _weights_of_labels(term, Y)
         numbers = np.array([rows.setdefault(names[k], len(rows)) for k in range(len(names))], dtype=np.int64)
         if len(np.unique(numbers)) < len(numbers):
             raise ConfigError("two features would have the same name in CRFsuite: give one of them another 'name'")
-        parts.append((np.repeat(numbers, np.diff(own.ends)), own.columns, own.values))
+        parts.append((np.repeat(numbers, np.diff(weights.ends)), weights.columns, weights.values))
     remarks = []
     for scores, which, by_convention in ((model.edges.start, "first", FIRST), (model.edges.end, "last", LAST)):
         if np.ptp(scores):  # the same for all labels changes nothing
@@ -129,17 +129,17 @@ def crfsuite_of(model: Model) -> tuple[CrfsuiteModel, list[str]]:
             remarks.append(
                 f"scores of {which} labels are part of '{name}', which must stand at {which} positions alone"
             )
-    places, columns, values = (np.concatenate(own) for own in zip(*parts, strict=True))
-    found = sparse_rows(places, columns, values, (len(rows), Y))
-    used = np.flatnonzero(np.diff(found.ends) > 0)
-    found = found.take(used)
+    numbers, columns, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    summed = sparse_rows(numbers, columns, values, (len(rows), Y))
+    used = np.flatnonzero(np.diff(summed.ends) > 0)
+    summed = summed.take(used)
     attributes = [name.encode() for name in rows]
     attributes = [attributes[k] for k in used.tolist()]
     bad = next((name for name in attributes if b"\0" in name), None)
     if bad is not None:
         raise ConfigError(f"the attribute {bad!r} has a zero byte, which CRFsuite cannot hold")
     edges = np.ascontiguousarray(model.edges.transitions)
-    arrays = *packed_names(attributes), found.ends, found.columns, found.values, edges, edges != 0
+    arrays = *packed_names(attributes), summed.ends, summed.columns, summed.values, edges, edges != 0
     return CrfsuiteModel(model.labels, *arrays), remarks
 
 
@@ -308,7 +308,7 @@ class _Templates:
 
     def crfpp(self) -> bytes:
         for string in (*self.node, *self.pairs):
-            if re.search(r"[ \t\n\0]", string):  # other white space, such as U+3000, is a part of values there, too
+            if re.search(r"[ \t\n\0]", string):  # other white space is a part of values there, too
                 raise ConfigError(f"the string {string!r} has a space, which CRF++ takes for the end of a column")
         strings = [*self.node, *self.pairs]
         weights = [*self.node.values(), *self.pairs.values()]

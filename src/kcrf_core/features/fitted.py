@@ -39,7 +39,7 @@ class TrainingData(ABC):
 
     @abstractmethod
     def inputs_of(self, features: tuple[str, ...], zeros: bool = False) -> TermInputs:
-        """Return the inputs of a term with these features; `zeros`: with entries for attributes of value zero."""
+        """Return the inputs of a term with these features; `zeros`: with attributes of value zero."""
 
 
 class TermInputs(ABC):
@@ -99,7 +99,8 @@ class DataInMemory(TrainingData):
     dataset: Dataset
 
     def inputs_of(self, features: tuple[str, ...], zeros: bool = False) -> InputsInMemory:
-        return InputsInMemory(features, self.encoding.inputs(self.dataset, features, zeros).seen(), self.dataset)
+        inputs = self.encoding.inputs(self.dataset, features, zeros).seen()
+        return InputsInMemory(features, inputs, self.dataset)
 
 
 class InputsInMemory(TermInputs):

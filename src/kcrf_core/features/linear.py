@@ -183,7 +183,7 @@ class LinearPlan(TermPlan):
         from ..maps import ColumnSupports, ColumnValues, ExplicitMap
 
         data, term, columns = self.data, self.term, ""
-        if context.config.training.observed_features:  # a value of zero is seen with its label, too, as in CRFsuite
+        if context.config.training.observed_features:  # a value of zero is seen with its label, too
             data = context.data.inputs_of(data.features, zeros=True)
         supports, values, merged = ColumnSupports(data.like), ColumnValues(), None
         ones = data.like.bag is None and not term.kernel.cosine  # whatever the data

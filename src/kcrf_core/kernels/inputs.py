@@ -134,9 +134,11 @@ def _row_numbers(bag: scipy.sparse.csr_array) -> np.ndarray:
     """Return a number for each row [N], the same for equal rows alone; indices are sorted."""
     seen: dict[bytes, int] = {}
     numbers, indices = np.empty(bag.shape[0], dtype=np.int64), bag.indices.data
-    values = None if bag.data.strides == (0,) else bag.data.data  # ones may have no memory of their own
+    # Ones may have no memory of their own.
+    values = None if bag.data.strides == (0,) else bag.data.data
     for t, (first, last) in enumerate(pairwise(bag.indptr.tolist())):
-        digest = blake2b(indices[first:last], digest_size=16)  # the rows themselves would take as much as the bag
+        # The rows themselves would take as much memory as the bag.
+        digest = blake2b(indices[first:last], digest_size=16)
         if values is not None:
             digest.update(values[first:last])
         numbers[t] = seen.setdefault(digest.digest(), len(seen))

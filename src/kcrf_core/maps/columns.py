@@ -47,7 +47,7 @@ def one_hot(inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
 
 
 def all_ones(inputs: Inputs) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return `one_hot` of categorical columns and attributes; None where an attribute has a value besides 0 and 1."""
+    """Return `one_hot` of categorical columns and attributes; None where values are not 0 or 1."""
     if inputs.bag is None:
         return one_hot(inputs)
     values = inputs.bag.data
@@ -59,16 +59,16 @@ def all_ones(inputs: Inputs) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def zero_entries(inputs: Inputs) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return ends of rows [n+1] int64 and columns int32 of attributes of value zero; None if there are none."""
+    """Return ends of rows [n+1] int64 and columns int32 of attributes of value zero; None: none is."""
     return None if inputs.bag is None else zeros_apart(sparse_block(inputs))[2]
 
 
 def zeros_apart(
     matrix: scipy.sparse.csr_array,
 ) -> tuple[np.ndarray | slice, np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
-    """Return which stored entries are not zero, and the ends of their rows [n+1] int64; then ends and columns of zeros.
+    """Return which stored entries are not zero, and the ends of their rows [n+1] int64.
 
-    None in the place of those where no entry is zero.
+    Behind them stand the ends and columns of entries that are zero, or None where there are none.
     """
     zero = np.flatnonzero(matrix.data == 0)
     if not len(zero):
@@ -78,7 +78,10 @@ def zeros_apart(
 
 
 def sparse_block(inputs: Inputs) -> scipy.sparse.csr_array:
-    """Return categorical columns as one-hot rows, then attributes: [N, sum of sizes + A]; these may be the inputs'."""
+    """Return categorical columns as one-hot rows, then attributes: [N, sum of sizes + A].
+
+    Where there are attributes alone, they are those of the inputs and no copy.
+    """
     import scipy.sparse
 
     if inputs.bag is not None and not inputs.codes.shape[1]:

@@ -37,7 +37,7 @@ ROWS_PER_GRAM = 2048
 FEWEST_FEATURES = 20_000
 WORTH_MERGING = 0.9
 
-ZEROS = 1 << 62  # beyond all rows: a row with a zero is another one to a hash than that row with a one
+ZEROS = 1 << 62  # added to rows with a zero, which are other rows to a hash than those with a one
 
 
 class ExplicitMap(FeatureMap):
@@ -356,7 +356,7 @@ class MergedColumns:
 
 
 class ColumnSupports:
-    """Hashes of the rows that columns of ones have them in, and zeros, for inputs that come in parts."""
+    """Hashes of the rows that columns have ones in, and zeros, for inputs that come in parts."""
 
     def __init__(self, like: Inputs):
         columns = ColumnOrder.of(like).first_real

@@ -56,12 +56,12 @@ def attribute_image(
 
 def attribute_sections(
     labels: Sequence[str],
-    places: array[int],  # [2 Y] where each label begins in the text and its length; a zero byte follows
+    places: array[int],  # [2 Y] where labels begin in the text and their lengths, then a zero byte
     names: PackedNames,
     weights: WeightRows,
     transitions: Any,  # [Y, Y]
 ) -> list[tuple[int, Any]]:
-    """Return the sections of such a model, for `RuntimeModel`; its text is that of the names, without a copy."""
+    """Return the sections of such a model, for `RuntimeModel`; their text is that of the names."""
     image = Image(QUANTIZED["none"], names[0])
     return image.sections(_describe_attributes(image, labels, places, names, weights, transitions))
 
@@ -151,7 +151,8 @@ class Image:
     def table(self, names: PackedNames, codes: np.ndarray | None = None) -> tuple[int, int]:
         """Add the hash table of names with their codes [n], or 0, 1, ...; return its first slot and its bits."""
         numbers = None if codes is None else codes.astype(np.uint32)
-        low, high, slots, bits = text_table(*names, numbers, -1 if self.has_text else self.sizes["text"])
+        first = -1 if self.has_text else self.sizes["text"]
+        low, high, slots, bits = text_table(*names, numbers, first)
         if not self.has_text:
             self.add("text", memoryview(names[0])[low:high])
         return self.add("slots", slots), bits
@@ -222,7 +223,7 @@ class Image:
     def described(
         self, names: Sequence[str] | array[int], place: dict[str, int], sharpness: float = 1.0, **more: int
     ) -> bytes:
-        """Return a `struct meta` of members and of places among the numbers; those that are not given are 0.
+        """Return a `struct meta` of members and of places among the numbers, 0 where none is given.
 
         `names` may be places and lengths in the text.
         """
@@ -238,8 +239,12 @@ class Image:
     def sections(self, meta: bytes) -> list[tuple[int, Any]]:
         """Return the number of items and the bytes of each section."""
         self.add("meta", meta)
-        parts = ((self.sizes[name], self.parts[name]) for name in SECTIONS)
-        return [(count, own[0].cast("B") if len(own) == 1 else b"".join(own)) for count, own in parts]
+        sections: list[tuple[int, Any]] = []
+        for name in SECTIONS:
+            parts = self.parts[name]
+            whole = parts[0].cast("B") if len(parts) == 1 else b"".join(parts)
+            sections.append((self.sizes[name], whole))
+        return sections
 
     def packed(self, meta: bytes) -> bytes:
         """Return the file."""

@@ -187,9 +187,9 @@ class BaseTrainer:
             raise CRFSuiteError("c2 must be above 0: without a penalty weights may grow without end")
         path = os.fspath(model)
         began = time.perf_counter()
-        filled = [one for one in self._sequences if one.labels]
-        kept = [one for one in filled if holdout < 0 or one.group != holdout]
-        held_out = [one for one in filled if 0 <= holdout == one.group]
+        filled = [sequence for sequence in self._sequences if sequence.labels]
+        kept = [sequence for sequence in filled if holdout < 0 or sequence.group != holdout]
+        held_out = [sequence for sequence in filled if 0 <= holdout == sequence.group]
         self.message("Feature generation\n")
         self._event("start")
         self.message("type: CRF1d\n")
@@ -203,11 +203,12 @@ class BaseTrainer:
                 own = CrfsuiteModel((), *packed_names([]), whole, nothing, nothing, none, none.astype(bool))
             else:  # labels in the order in which the data has them
                 own = crfsuite_of(found)[0]
-                names = tuple(dict.fromkeys(label for one in kept for label in one.labels))
+                names = tuple(dict.fromkeys(chain.from_iterable(sequence.labels for sequence in kept)))
                 order = np.array([own.labels.index(name) for name in names])
                 columns, both = np.argsort(order)[own.columns], np.ix_(order, order)
                 edges = {"transitions": own.transitions[both], "listed": own.listed[both]}
-                ascending = np.lexsort((columns, np.repeat(np.arange(len(own.ends) - 1), np.diff(own.ends))))
+                rows = np.repeat(np.arange(len(own.ends) - 1), np.diff(own.ends))
+                ascending = np.lexsort((columns, rows))
                 states = {"columns": columns[ascending], "values": own.values[ascending]}
                 own = replace(own, labels=names, **states, **edges)
             data = write_crfsuite(own)
@@ -217,8 +218,10 @@ class BaseTrainer:
             raise CRFSuiteError(str(error)) from None
         if held_out and found is not None:
             with Tagger().open_inmemory(data) as tagger:
-                tagged = [tagger.tag(_items(self._store.rows([one.items]))) for one in held_out]
-            self._tell_performance(metrics.evaluate_sequences([one.labels for one in held_out], tagged, None))
+                items = (_items(self._store.rows([sequence.items])) for sequence in held_out)
+                tagged = list(map(tagger.tag, items))
+            gold = [sequence.labels for sequence in held_out]
+            self._tell_performance(metrics.evaluate_sequences(gold, tagged, None))
         seconds = time.perf_counter() - began
         self.message(ending)
         self.message(f"Total seconds required for training: {seconds:.3f}\n\n")
@@ -260,14 +263,17 @@ class BaseTrainer:
         """Return the trained model, None without data, and a message about the end of training."""
         if not kept:
             return None, "no sequences: an empty model\n"
-        attributes, labels = self._store.rows([one.items for one in kept]), [one.labels for one in kept]
-        offsets = offsets_of(np.array([len(own) for own in labels]))
+        attributes = self._store.rows([sequence.items for sequence in kept])
+        labels = [sequence.labels for sequence in kept]
+        offsets = offsets_of(np.array(list(map(len, labels))))
         column = list(chain.from_iterable(labels))
         least = self.get("feature.minfreq")
-        if not attributes.values.any():  # transitions alone have weights: this attribute has none, being too rare
-            rare, unnamed = np.full(len(column), -1.0 - abs(least)), CodedColumn([""], np.zeros(len(column), np.int32))
-            attributes = AttributeRows(np.arange(len(column) + 1), unnamed, rare)
-        corpus = Corpus("the data", (column,), offsets, np.arange(1, len(column) + 1), attributes=attributes)
+        N = len(column)
+        if not attributes.values.any():
+            # Transitions alone have weights: an attribute with a sum below the least has none.
+            names, values = CodedColumn([""], np.zeros(N, np.int32)), np.full(N, -1.0 - abs(least))
+            attributes = AttributeRows(np.arange(N + 1), names, values)
+        corpus = Corpus("the data", (column,), offsets, np.arange(1, N + 1), attributes=attributes)
         # A pair that the data does not have sums to zero.
         states, transitions = (
             least <= 0 and self.get(f"feature.possible_{kind}") for kind in ("states", "transitions")
@@ -421,7 +427,8 @@ class Trainer(BaseTrainer):
             for key, value in about.items():
                 setattr(found, key, value)
         if self.verbose:
-            more = {"iteration": (about,), "featgen_progress": (found.featgen_percent,)}.get(name, ())
+            figures = {"iteration": (about,), "featgen_progress": (found.featgen_percent,)}
+            more = figures.get(name, ())
             getattr(self, f"on_{name}")(found.last_log, *more)
 
     def on_start(self, log: str) -> None:
@@ -431,7 +438,7 @@ class Trainer(BaseTrainer):
     on_featgen_end = on_prepared = on_prepare_error = on_optimization_end = on_end = on_start
 
     def on_featgen_progress(self, log: str, percent: int) -> None:
-        """Print the messages up to the beginning of feature generation, 0 percent, or to its end, 100 percent."""
+        """Print the messages up to the beginning of feature generation, 0 percent, or its end, 100."""
         _show(log)
 
     def on_iteration(self, log: str, info: dict[str, Any]) -> None:

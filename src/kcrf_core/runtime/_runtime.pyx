@@ -94,9 +94,9 @@ def text_table(
     const int64_t[::1] starts,         # [n] where names begin in the text
     const int64_t[::1] lengths,        # [n]
     const uint32_t[::1] codes,         # [n]; None: 0, 1, ...
-    int64_t first,                     # where they are put in their section; -1: the section is the text itself
+    int64_t first,                     # their place in the section; -1: the section is the text itself
 ):
-    """Return the first and last byte of the text that names stand in, their slots [2^bits, 4], and the bits."""
+    """Return where names begin and end in the text, their slots [2^bits, 4], and the bits."""
     cdef int bits = bits_for(lengths.shape[0])
     cdef Py_ssize_t k, block, n = lengths.shape[0]
     cdef int64_t low = text.shape[0], high = 0
@@ -112,7 +112,7 @@ def text_table(
     cdef uint64_t hashes[FETCHED]
     cdef uint64_t hashed, slot, mask = (<uint64_t>1 << bits) - 1
     for block in range(0, n, FETCHED):
-        for k in range(block, min(block + FETCHED, n)):  # slots of a large table are fetched side by side
+        for k in range(block, min(block + FETCHED, n)):  # slots are fetched side by side
             hashed = hashes[k - block] = kcrf_hash(whole + starts[k], lengths[k])
             kcrf_fetch(&slots[<uint32_t>hashed & mask, 0])
         for k in range(block, min(block + FETCHED, n)):
@@ -282,8 +282,9 @@ cdef class ItemRows:
         {"next": {"word": "sat"}}      attribute next:word:sat; lists and sets of names likewise
         ["bias", "word=cat"]           attributes of value 1, of anything that can be iterated over
 
-    With a dictionary of `arrays`, the rules are those of estimators: names are not empty, bytes are UTF-8, values are
-    finite, and arrays and lists of numbers of items are put there by name, with the number of their item.
+    With a dictionary of `arrays`, the rules are those of estimators: names are not empty, bytes are
+    UTF-8, values are finite, and arrays and lists of numbers are put there by name, with the number
+    of their item.
     """
 
     cdef char* text
@@ -456,7 +457,10 @@ cdef class RuntimeModel:
         cdef kcrf_error error
         cdef kcrf_text label
         self.idle = []
-        self.model = self.by_sections(data, &error) if isinstance(data, list) else self.of_file(data, &error)
+        if isinstance(data, list):
+            self.model = self.by_sections(data, &error)
+        else:
+            self.model = self.of_file(data, &error)
         if self.model == NULL:
             raise ValueError(error.text.decode("utf-8", "replace"))
         self.attributes = kcrf_takes_attributes(self.model)

@@ -97,7 +97,8 @@ class ShardedData(TrainingData):
             yield part
 
     def inputs_of(self, features: tuple[str, ...], zeros: bool = False) -> ShardInputs:
-        return ShardInputs(features, self.encoding.inputs(self.encoding.empty_dataset(), features), self, zeros)
+        like = self.encoding.inputs(self.encoding.empty_dataset(), features)
+        return ShardInputs(features, like, self, zeros)
 
     def with_pivots(self, term: FittedTerm, dtype: np.dtype, observer: Observer) -> FittedTerm:
         """Return a term whose pivots were chosen on a sample, with kernel values of all parts."""
