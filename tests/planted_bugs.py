@@ -208,6 +208,7 @@ BUGS = [
         "return self.gamma, -self.gamma, 0.0",
         "core/test_kernels.py",
     ),
+    Bug("kcrf_core/maps/explicit.py", "if self.rows.zeros is not None:", "if False:", "core/test_observed_features.py"),
     Bug(
         "kcrf_core/maps/_conjunctions.pyx",
         "if keys[slots[place]] == key:",
@@ -280,7 +281,7 @@ BUGS = [
         "self.sigma2).sum()",
         "core/test_sparse_weights_training.py",
     ),
-    Bug("kcrf_core/pycrfsuite/trainer.py", ".get(text, 0.0) + value", ".get(text, 0.0)", "core/test_pycrfsuite.py"),
+    Bug("kcrf_core/pycrfsuite/trainer.py", "-1.0 - abs(least)", "1.0", "core/test_pycrfsuite.py"),
     Bug(
         "kcrf_core/scoring/spans.py",
         "if rules.closed:",

@@ -41,6 +41,11 @@ _lazy_name, _, __all__ = lazy(__name__)
 def __getattr__(name: str) -> object:
     if name == "metrics":  # a module
         return import_module(".scoring.metrics", __name__)
+    if name == "scorers":  # `from kcrf_core import` shows no message of an AttributeError
+        raise ImportError(
+            "there are no scorers of sklearn-crfsuite: scikit-learn's make_scorer makes them, as "
+            "make_scorer(kcrf_core.metrics.flat_accuracy_score)"
+        )
     return _lazy_name(name)
 
 

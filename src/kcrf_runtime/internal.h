@@ -206,6 +206,10 @@ struct entry {
 int kcrf_fail(kcrf_error *error, int status, const char *format, ...);
 void *kcrf_grow(kcrf_tagger *tagger, struct room *room, size_t items, size_t item);
 uint64_t kcrf_mix(uint64_t value);
+
+/* Opens a model by its sections, which stand anywhere: all but TEXT at multiples of 8. They must stay
+   there until it is closed. */
+kcrf_model *kcrf_open_sections(const void *const *at, const uint64_t *count, kcrf_error *error);
 kcrf_text kcrf_comment(const kcrf_model *model, size_t number);
 
 /* A text after a transform, in `room` or in its own place; NULL: no memory. `table` has the properties of characters. */

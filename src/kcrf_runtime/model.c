@@ -185,7 +185,8 @@ static int check_terms(const kcrf_model *model, kcrf_error *error)
     return good && !(halves && whole) ? KCRF_OK : damaged(error, "a term");
 }
 
-static int check(kcrf_model *model, kcrf_error *error)
+/* Find the sections of a file. */
+static int find_sections(kcrf_model *model, kcrf_error *error)
 {
     struct header header;
     const struct section *table = (const void *)(model->data + sizeof header);
@@ -211,6 +212,11 @@ static int check(kcrf_model *model, kcrf_error *error)
         model->at[k] = model->data + own->offset;
         model->count[k] = own->count;
     }
+    return KCRF_OK;
+}
+
+static int check(kcrf_model *model, kcrf_error *error)
+{
     if (model->count[META] != 1)
         return damaged(error, "no description");
     const struct meta *meta = model->meta = model->at[META];
@@ -396,9 +402,9 @@ static int prepare(kcrf_model *model, kcrf_error *error)
     return KCRF_OK;
 }
 
-static kcrf_model *finish(kcrf_model *model, kcrf_error *error)
+static kcrf_model *finish(kcrf_model *model, int sections, kcrf_error *error)
 {
-    if (check(model, error) == KCRF_OK && measure(model, error) == KCRF_OK && prepare(model, error) == KCRF_OK && plan_sums(model, error) == KCRF_OK)
+    if (sections == KCRF_OK && check(model, error) == KCRF_OK && measure(model, error) == KCRF_OK && prepare(model, error) == KCRF_OK && plan_sums(model, error) == KCRF_OK)
         return model;
     kcrf_close(model);
     return NULL;
@@ -411,7 +417,19 @@ kcrf_model *kcrf_open_memory(const void *data, size_t size, kcrf_error *error)
         return kcrf_fail(error, KCRF_MEMORY, "out of memory"), NULL;
     model->data = data;
     model->size = size;
-    return finish(model, error);
+    return finish(model, find_sections(model, error), error);
+}
+
+kcrf_model *kcrf_open_sections(const void *const *at, const uint64_t *count, kcrf_error *error)
+{
+    kcrf_model *model = calloc(1, sizeof *model);
+    if (!model)
+        return kcrf_fail(error, KCRF_MEMORY, "out of memory"), NULL;
+    for (int k = 0; k < SECTIONS; k++) {
+        model->at[k] = at[k];
+        model->count[k] = count[k];
+    }
+    return finish(model, KCRF_OK, error);
 }
 
 kcrf_model *kcrf_open(const char *path, kcrf_error *error)
@@ -451,7 +469,7 @@ kcrf_model *kcrf_open(const char *path, kcrf_error *error)
         return NULL;
     }
     model->data = model->owned;
-    return finish(model, error);
+    return finish(model, find_sections(model, error), error);
 }
 
 void kcrf_close(kcrf_model *model)

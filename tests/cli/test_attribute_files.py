@@ -32,7 +32,7 @@ def data(tmp_path):
 def test_every_command(kcrf, data, tmp_path):
     encoded, basis, model, other = (tmp_path / f"{name}.npz" for name in "debm")
     shown = kcrf("featurize", data, "--show", "2", "-o", encoded, "-q")
-    assert shown.text.split("\n")[0] == "X:1\tw:0\t\\\tn=http://0"  # a weight of zero is nothing
+    assert shown.text.split("\n")[0] == "X:1\tw:0\t\\\tlength:0\tn=http://0"
     assert kcrf("select-basis", data, "--kernel", "poly", "--size", "8", "-o", basis, "-q").code == 0
     for source, options in ((data, ("--basis", basis)), (encoded, ("--kernel", "rbf")), (data, ("--init", model))):
         done = kcrf("train", source, *options, "--sigma2", "1", "--dev", data, "-q", "-o", model)

@@ -72,7 +72,7 @@ def test_an_exported_file_trains_to_the_same_optimum(kcrf, tmp_path, sample_data
 
 def test_attribute_files_come_back_as_they_are(kcrf, tmp_path):
     data, text = tmp_path / "a.crfsuite", tmp_path / "b.crfsuite"
-    data.write_text("@weight:2.5\nX\ta\\:b\tc:0.1\t\\\\:-3\nY\ta\\:b\n\n@weight:1\nX\td:1e-300\nY Z\t\n\n")
+    data.write_text("@weight:2.5\nX\ta\\:b\tc:0.1\t\\\\:-3\nY\ta\\:b\tc:0\n\n@weight:1\nX\td:1e-300\nY Z\t\n\n")
     assert kcrf("featurize", data, "--export", "crfsuite", "-o", text, "-q").code == 0
     before, after = read_corpus(data), read_corpus(text)
     assert list(map(list, before.columns)) == list(map(list, after.columns))

@@ -42,7 +42,7 @@ def as_file(path, X, y):
     for items, labels in zip(X, y, strict=True):
         for item, label in zip(items, labels, strict=True):
             fields = [f"{name}\\:{value}" if isinstance(value, str) else f"{name}:{float(value)!r}"
-                      for name, value in item.items() if value]  # fmt: skip
+                      for name, value in item.items()]  # fmt: skip
             lines.append("\t".join([label, *fields]))
         lines.append("")
     path.write_text("\n".join(lines))
@@ -524,6 +524,38 @@ def test_what_is_so_anyway_is_not_told():
     KernelCRF(algorithm="lbfgs", c2=1, max_iterations=100, **parameters).fit([[["a"]]], [["x"]])
 
 
+PORTED = {
+    "min_freq": "use 'min_count'",
+    "epsilon": "training stops when .* 'tolerance'",
+    "delta": "'tolerance'",
+    "model_filename": r"save\(path\) after fit",
+    "calibration_eta": "'lbfgs' is the only algorithm",
+}
+
+
+@pytest.mark.parametrize("name, message", PORTED.items())
+def test_parameters_of_sklearn_crfsuite_say_what_to_use(name, message):
+    with pytest.raises(TypeError, match=f"no parameter '{name}' of sklearn-crfsuite: .*{message}"):
+        KernelCRF(c2=0.1, **{name: 1})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
+        KernelCRF(nonsense=1)
+
+
+def test_development_data_by_position_is_refused_with_the_way(rng):
+    X, y = word_data(rng, 5)
+    with pytest.raises(TypeError, match=r"X, y and sample_weight by position, and others by name: X_dev="):
+        KernelCRF(c2=1).fit(X, y, X, y)
+    for dev in (X, [[{"a": 1}]] * 5):  # of different and of equal lengths
+        with pytest.raises(ValueError, match="X_dev and y_dev are given by name"):
+            KernelCRF(c2=1).fit(X, y, dev)
+    assert KernelCRF(c2=1).fit(X, y, X_dev=X, y_dev=y).report_["dev"]
+
+
+def test_scorers_of_sklearn_crfsuite_say_what_to_use():
+    with pytest.raises(ImportError, match="make_scorer"):
+        from kcrf_core import scorers  # noqa: F401
+
+
 def test_states_that_are_seen(rng, tmp_path):
     """sklearn-crfsuite's all_possible_states=False is --observed-features; it goes through a file, too."""
     X, y = word_data(rng)
@@ -535,6 +567,30 @@ def test_states_that_are_seen(rng, tmp_path):
     again = KernelCRF.load(tmp_path / "m.npz")
     assert again.predict(X) == seen.predict(X)
     assert again.fit(X, y).state_features_ == seen.state_features_
+
+
+def test_attributes_of_value_zero_are_seen():
+    """A label has a weight for an attribute that it has only with the value 0, as in CRFsuite."""
+    X, y = [[{"up": True, "b": 1}, {"up": False, "c": 1}]] * 5, [["X", "Y"]] * 5
+    found = KernelCRF(c2=0.1, all_possible_states=False, tolerance=1e-6).fit(X, y)
+    weights = found.state_features_
+    assert weights.keys() == {("up", "X"), ("up", "Y"), ("b", "X"), ("c", "Y")}
+    assert weights["up", "Y"] == pytest.approx(-weights["up", "X"], rel=1e-2)  # p(X) + p(Y) = 1
+    without = [[{"up": True, "b": 1}, {"c": 1}]] * 5
+    assert ("up", "Y") not in KernelCRF(c2=0.1, all_possible_states=False).fit(without, y).state_features_
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+def test_attributes_of_value_zero_add_nothing_to_a_kernel(rng, kernel):
+    """Inputs are the same vectors with them and without: scores, kernel values and maps do not change."""
+    X, y = word_data(rng, 20)
+    names = [[{"word": item["word"], "last": item["word"][-1]} for item in sequence] for sequence in X]
+    zeros = [[item | {item["last"]: 0.0, "upper": False} for item in sequence] for sequence in names]
+    models = [KernelCRF(kernel=kernel, gamma=0.5, sigma2=1, tolerance=1e-6).fit(items, y) for items in (names, zeros)]
+    terms = [model.model_.terms[0] for model in models]
+    assert terms[0].described() == terms[1].described()
+    values = [model.predict_proba(items) for model, items in zip(models, (names, zeros), strict=True)]
+    np.testing.assert_allclose(*map(np.concatenate, values), rtol=1e-2, atol=1e-3)
 
 
 def test_verbose_goes_to_the_logger(rng, caplog, capsys):

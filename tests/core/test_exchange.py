@@ -23,8 +23,10 @@ from kcrf_core.exchange import (
     write_crfsuite,
 )
 from kcrf_core.exchange.crfpp_models import write_crfpp
+from kcrf_core.files import PlainContents, read_container
 from kcrf_core.model import runtime_image
-from kcrf_core.pycrfsuite import Tagger
+from kcrf_core.pycrfsuite import Tagger, Trainer
+from kcrf_core.pycrfsuite.linear_models import is_plain, library_image
 
 FOREIGN = Path(__file__).parents[1] / "data" / "foreign"
 CRFSUITE, CRFPP, WAPITI = (FOREIGN / name for name in ("words.crfsuite-model", "words.crfpp", "words.wapiti"))
@@ -379,6 +381,44 @@ def test_words_that_are_marks_of_ends_are_refused(workers, tmp_path, value, prog
     with pytest.raises(ConfigError, match=f"takes the value {re.escape(repr(value))} for the end of a sequence"):
         export_model(model, program)
     export_model(model, {"crf++": "wapiti", "wapiti": "crf++"}[program])
+
+
+@pytest.mark.parametrize("labels", ["X", "XY", "XYZ"])
+@pytest.mark.parametrize("attributes", [True, False], ids=["attributes", "transitions alone"])
+def test_models_of_crfsuite_come_back_as_they_are(tmp_path, rng, labels, attributes):
+    """Also with two labels, whose weights need not be opposite, and without any attribute."""
+    trainer = Trainer(params={"c2": 0.1}, verbose=False)
+    for _ in range(8):
+        items = [{"w": str(rng.choice(list("abcdefgh"))), "n": float(rng.random())} for _ in range(5)]
+        trainer.append(items if attributes else [[]] * 5, rng.choice(list(labels), 5).tolist())
+    trainer.train(tmp_path / "m.crfsuite")
+    data = (tmp_path / "m.crfsuite").read_bytes()
+    model = read_foreign(data, "m.crfsuite").to_model()
+    assert export_model(model, "crfsuite")[0] == data
+    model.save(tmp_path / "m.npz")
+    assert export_model(Model.load(tmp_path / "m.npz"), "crfsuite")[0] == data
+    if attributes and len(labels) > 1:  # with one label no weight is left
+        contents = read_container(tmp_path / "m.npz", "model", form=PlainContents)
+        assert is_plain(contents) and library_image(contents) == runtime_image(Model.load(tmp_path / "m.npz"))
+    with Tagger().open(tmp_path / "m.crfsuite") as old, Tagger().open(tmp_path / "m.npz") as new:
+        items = [{"w": "a", "n": 0.5}, {"w": "c"}, {"n": -1.0}]
+        assert old.tag(items) == new.tag(items) and old.info().state_features == new.info().state_features
+
+
+def test_crfpp_parts_columns_at_tabs_and_spaces_alone(workers, tmp_path):
+    """U+3000 is a character of Japanese text like others; other white space is a part of values, too."""
+    path = tmp_path / "data.conll"
+    words = ["東京", "\u3000", "a\u00a0b", "\u2028", "c\x0bd"]
+    path.write_text("".join(f"{word}\t{'XY'[k % 2]}\n{words[k - 1]}\tY\n\n" for k, word in enumerate(words)), "utf-8")
+    corpus = read_corpus(path)
+    assert set(corpus.columns[0]) == set(words)
+    model = fitted(corpus, {"features": [{"column": "c0", "window": [-1, 0]}]}, workers)
+    again = read_foreign(export_model(model, "crf++")[0], "model").to_model()
+    own, theirs = (one.marginals(one.encoding.encode(corpus)) for one in (model, again))
+    np.testing.assert_allclose(theirs, own, rtol=0, atol=1e-5)
+    path.write_text("New York\tX\nYork\tY\n")
+    with pytest.raises(ConfigError, match=":New York' has a space, which CRF"):
+        export_model(fitted(read_corpus(path), {"features": [{"column": "c0"}]}, workers), "crf++")
 
 
 def test_programs_by_the_names_of_files():

@@ -87,15 +87,15 @@ def test_places_seen_are_those_of_pairs(rng, workers, values):
     if values == "common":
         A[:, 5] = 0
     stored = scipy.sparse.csr_array(np.where(matrix(np.random.default_rng(3), "ones") > 0, 1.0, A))
-    stored.data[::7] = 0  # entries that are stored, and zero
-    dense = stored.toarray()
+    stored.data[::7] = 0  # attributes that rows have with the value zero
+    features = np.split(stored.indices, stored.indptr[1:-1])  # of each row
     rows, columns = rng.integers(0, N, 90), rng.integers(0, 5, 90)
-    expected = sorted({d * 5 + c for t, c in zip(rows, columns, strict=True) for d in np.flatnonzero(dense[t])})
+    expected = sorted({d * 5 + c for t, c in zip(rows, columns, strict=True) for d in features[t]})
     own = ExplicitMap(stored, np.zeros((N, 0)), np.float64)
     np.testing.assert_array_equal(own.seen_with(rows, columns, 5), expected)
     group = rng.integers(0, N, 2 * N)
     repeated = RepeatedMap(own, group, workers)
-    expected = sorted({d * 5 + t % 5 for t in range(2 * N) for d in np.flatnonzero(dense[group[t]])})
+    expected = sorted({d * 5 + t % 5 for t in range(2 * N) for d in features[group[t]]})
     np.testing.assert_array_equal(repeated.seen_with(np.arange(2 * N), np.arange(2 * N) % 5, 5), expected)
 
 

@@ -49,11 +49,26 @@ def attributes(seed=0):
     return replace(corpus, columns=(corpus.columns[-1],), attributes=rows)
 
 
+def truth_values(seed=0):
+    """The same words with truth values: two that are true at the same positions, and false at others."""
+    corpus, rng = words(seed), np.random.default_rng(seed)
+    items = []
+    for word in corpus.columns[0]:
+        even = float(int(word[1:]) % 2 == 0)
+        item = {word: 1.0, "even": even, "first": float(word == "w0")}
+        items.append(item | ({"too": even} if even or rng.random() < 0.3 else {}))
+    ends = np.cumsum([0, *map(len, items)])
+    names, values = zip(*(pair for item in items for pair in item.items()), strict=True)
+    rows = AttributeRows(ends, list(names), np.array(values))
+    return replace(corpus, columns=(corpus.columns[-1],), attributes=rows)
+
+
 TIGHT = {"gtol": 1e-8, "ftol": 1e-15, "maxcor": 50, "maxiter": 10_000, "maxfun": 20_000}
 
 KINDS = {
     "linear": (words, {}),
     "attributes": (attributes, {}),
+    "truth values": (truth_values, {}),
     "cosine": (words, {"cosine": True}),
     "conjunctions": (words, {"terms": [{"features": ["c0"], "kernel": {"type": "poly", "degree": 2}}]}),
     "edge-x": (words, {"terms": [{"type": "node"}, {"type": "edge-x", "features": ["c0"]}, {"type": "edge"}]}),
@@ -206,16 +221,38 @@ def test_files_are_smaller_by_the_weights_that_are_not_there(tmp_path):
 
 
 @pytest.mark.parametrize("observed", [False, True])
-def test_features_that_share_columns_share_their_labels(monkeypatch, observed):
+@pytest.mark.parametrize("kind", ["linear", "truth values"])
+def test_features_that_share_columns_share_their_labels(monkeypatch, kind, observed):
     """Features in the same rows have the same labels: merged or not, it is the same optimum."""
     values = []
     for fewest in (0, 10**9):
         monkeypatch.setattr(merged_columns, "FEWEST_FEATURES", fewest)
         monkeypatch.setattr(merged_columns, "WORTH_MERGING", 1.0)
-        model, report, dataset = fit("linear", tolerance=1e-6, observed_features=observed)
+        model, report, dataset = fit(kind, tolerance=1e-6, observed_features=observed)
         values.append((report.result.value, model.marginals(dataset)))
     np.testing.assert_allclose(values[0][0], values[1][0], rtol=1e-6)
     np.testing.assert_allclose(values[0][1], values[1][1], atol=1e-2)
+
+
+def test_a_label_seen_with_a_value_of_zero_has_a_weight():
+    """Pairs are those of attributes and labels at the same positions, whatever the value."""
+    encoding, dataset, config = prepared("truth values")
+    corpus, names = truth_values(), encoding.features[0].vocabulary.values
+    rows, gold = corpus.attributes, [encoding.labels.index(label) for label in corpus.columns[-1]]
+    expected = set()
+    for t, label in enumerate(gold):
+        entries = range(rows.indptr[t], rows.indptr[t + 1])
+        expected |= {names.index(rows.names[e]) * len(encoding.labels) + label for e in entries}
+    problem = Problem(dataset.labels, dataset.offsets, np.ones(dataset.sequences), len(encoding.labels))
+    with Workers(1) as workers:
+        term = observed_only(fit_terms(encoding, dataset, config, None, workers, Observer()), problem, workers,
+                             Observer())[0]  # fmt: skip
+        assert set(term.places.kept.tolist()) == expected
+        half = term.map.subset(np.arange(dataset.positions // 2))
+        columns = np.array(gold[: dataset.positions // 2])
+        places = half.seen_with(np.arange(len(columns)), columns, len(encoding.labels))
+    assert len(places) < len(expected) and set(places.tolist()) < expected
+    assert any(place // len(encoding.labels) == names.index("first") for place in places.tolist())
 
 
 def test_sigma2_is_chosen_over_the_same_weights():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
@@ -430,10 +431,38 @@ def test_training_minimises_the_objective_of_crfsuite(tmp_path, possible):
     assert max(map(abs, states.values())) < 0.02 and max(map(abs, gradient.values())) < 0.02
 
 
+@pytest.mark.parametrize("possible", [False, True])
+@pytest.mark.parametrize("empty", [[], {}, {"a": False}], ids=["no names", "no attributes", "zeros"])
+def test_without_attributes_there_are_weights_of_transitions(tmp_path, empty, possible):
+    """CRFsuite's objective over transitions alone: counts less expectations are 2 c2 w."""
+    c2, golds = 0.3, ["XYX", "YX", "X"]
+    sequences = [([empty] * len(gold), gold) for gold in golds]
+    parameters = {"c2": c2, "feature.possible_states": True, "feature.possible_transitions": possible}
+    with Tagger().open(trained(tmp_path / "model", sequences, **parameters)) as tagger:
+        info, labels = tagger.info(), tagger.labels()
+        seen = {("X", "Y"), ("Y", "X")}
+        assert not info.state_features and set(info.transitions) == (set(product("XY", repeat=2)) if possible else seen)
+        gradient = {key: -2 * c2 * weight for key, weight in info.transitions.items()}
+        for items, gold in sequences:
+            tagger.set(items)
+            for t in range(1, len(gold)):
+                for y, z in gradient:
+                    gradient[y, z] += ((gold[t - 1], gold[t]) == (y, z)) - pair(tagger, labels, items, t, y, z)
+    assert max(map(abs, gradient.values())) < 0.02
+    trained(tmp_path / "model.npz", sequences, **parameters)
+    with Tagger().open(tmp_path / "model.npz") as tagger:
+        assert len(tagger.tag([empty, {"b": 1}])) == 2
+
+
 NEGATIVE = [
     ([{"a": 1.0, "b": -0.5}, {"a": -2.0, "c": 1.5}, {"b": 0.25, "d": 1.0}], "XYX"),
     ([{"a": 0.5, "c": -1.0}, {"b": 2.0, "d": -1.5}], "YX"),
     ([{"c": 1.0, "d": 0.5}, {"a": 1.0, "c": 1.0}, {"a": 0.75, "b": 1.0}], "YYX"),
+]
+ZEROS = [
+    ([{"a": 1.0, "b": False}, {"a": 0.0, "c": True}, {"b": 0.25, "d": 1.0}], "XYX"),
+    ([{"a": 0.5, "c": False}, {"b": 2.0, "d": 0}], "YX"),
+    ([{"c": 1.0, "d": False}, {"a": False, "c": 1.0}], "YY"),
 ]
 PARAMETERS = {
     "seen": {},
@@ -446,9 +475,10 @@ PARAMETERS = {
 
 @pytest.mark.parametrize("parameters", PARAMETERS.values(), ids=PARAMETERS)
 @pytest.mark.parametrize("last", ["XX", "ZZ"], ids=["two labels", "three labels"])
-def test_weights_are_those_of_crfsuite(tmp_path, parameters, last):
+@pytest.mark.parametrize("sequences", [NEGATIVE, ZEROS], ids=["values below zero", "values of zero"])
+def test_weights_are_those_of_crfsuite(tmp_path, sequences, parameters, last):
     """CRFsuite counts a pair by the sum of its values; over the weights that are left the gradient is zero."""
-    sequences = [*NEGATIVE, ([{"e": 1.0}, {"e": 1.0, "d": 2.0}], last)]
+    sequences = [*sequences, ([{"e": 1.0}, {"e": 1.0, "d": 2.0}], last)]
     least = parameters.get("feature.minfreq", 0.0)
     labels = sorted({label for _, gold in sequences for label in gold})
     sums, pairs = {}, {}
@@ -510,6 +540,34 @@ def test_models_of_kcrf_may_be_written(tmp_path):
     assert model.labels == ("D", "N", "V") and not model.edges.start.any()
 
 
+def test_names_that_are_no_ascii_or_no_utf8(tmp_path):
+    """Names are stored once; bytes that are not UTF-8 become escapes, and twice the same name is one attribute."""
+    X = [[{"größe": 1.0, b"\xff": 2.0, "\\xff": 1.0}, ["größe", "größe"]], [[], {"größe": 0.5, "klein": True}]]
+    path = trained(tmp_path / "m", [(items, ["X", "Y"]) for items in X])
+    same = [[{"größe": 1.0, "\\xff": 3.0}, {"größe": 2.0}], X[1]]
+    expected = trained(tmp_path / "expected", [(items, ["X", "Y"]) for items in same])
+    assert path.read_bytes() == expected.read_bytes()
+    with Tagger().open(path) as tagger:
+        assert set(tagger.info().attributes) == {"größe", "\\xff", "klein"}
+
+
+def test_training_keeps_no_copies_of_the_data(tmp_path):
+    """Names of attributes are numbers of four bytes as soon as a sequence is added."""
+    trainer, rng = Trainer(params={"max_iterations": 2}, verbose=False), np.random.default_rng(0)
+    for _ in range(300):
+        words = rng.integers(0, 100, 20)
+        items = [[f"w[{k}]={word}" for k in range(10)] for word in words]
+        trainer.append(items, ["ABCDEFGH"[word % 8] for word in words])
+    trained(tmp_path / "m")  # imports what training needs
+    tracemalloc.start()
+    try:
+        trainer.train("")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 60 * 300 * 20 * 10
+
+
 def test_groups_are_held_out(tmp_path, capsys):
     trainer = Trainer()
     for number, (items, labels) in enumerate(SEQUENCES):
@@ -546,12 +604,43 @@ def test_scores_of_held_out_sequences_come_before_the_end_of_the_optimisation(tm
     trainer.train(str(tmp_path / "model"), holdout=1)
     names = [name for name, *_ in heard]
     assert list(dict.fromkeys(names)) == [
-        "on_start", "on_featgen_end", "on_prepared", "on_iteration", "on_optimization_end", "on_end",
+        "on_start", "on_featgen_progress", "on_featgen_end", "on_prepared",
+        "on_iteration", "on_optimization_end", "on_end",
     ]  # fmt: skip
     (optimised,), (ended,) = ([one for one in heard if one[0] == f"on_{name}"] for name in ("optimization_end", "end"))
     assert optimised[1:3] == (True, True)
     assert "Item accuracy: " in optimised[3] and "Total seconds required for training" in optimised[3]
     assert ended[3].startswith("Storing the model\n") and trainer.logparser.training_seconds > 0
+
+
+class Eventful(Trainer):
+    """What programs that override all events do: they call those of the base class."""
+
+    def __init__(self):
+        self.percents, self.errors = [], []
+
+    def on_featgen_progress(self, log, percent):
+        super().on_featgen_progress(log, percent)
+        self.percents.append(percent)
+
+    def on_prepare_error(self, log):
+        super().on_prepare_error(log)
+        self.errors.append(log)
+
+
+def test_events_before_the_first_iteration(tmp_path, capsys):
+    trainer = Eventful()
+    trainer.append([{"a": 1.0}, {"b": 1.0}], ["x", "y"])
+    trainer.train(str(tmp_path / "model"))
+    assert (trainer.percents, trainer.errors) == ([0, 100], []) and trainer.logparser.featgen_percent == 100
+    out = capsys.readouterr().out
+    assert "\n0....1....2....3....4....5....6....7....8....9....10\nNumber of features: " in out
+    trainer.append([{"a": 1e200}], ["x"])
+    with pytest.raises(CRFSuiteError, match="too large"):
+        trainer.train(str(tmp_path / "model"))
+    (log,) = trainer.errors
+    assert "terminated with error: the data:3: the weight of an attribute is too large" in log
+    assert capsys.readouterr().out.endswith(log)
 
 
 def test_what_is_said_can_be_heard(tmp_path, capsys):
@@ -636,6 +725,8 @@ def test_what_training_refuses(tmp_path):
         Trainer().append([["a"], ["b"]], ["x"])
     with pytest.raises(TypeError, match="labels are strings"):
         Trainer().append([["a"]], [1])
+    with pytest.raises(ValueError, match="position 1: the value of attribute 'länge' is not finite"):
+        Trainer().append([["a"], {"b": 1, "länge": float("nan")}], ["x", "y"])
     with pytest.raises(ValueError, match="c2 cannot be 'much'"):
         Trainer().set("c2", "much")
     trainer = Trainer(params={"c2": 0}, verbose=False)

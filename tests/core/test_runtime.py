@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import unicodedata
+from array import array
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -45,7 +46,7 @@ from kcrf_core.model import (
     Wishes,
     runtime_image,
 )
-from kcrf_core.model.runtime_sections import BAG, META, SECTIONS
+from kcrf_core.model.runtime_sections import BAG, META, SECTIONS, attribute_sections
 from kcrf_core.runtime import VERSION, RuntimeModel, RuntimeTagger, by_characters, text_table, weight_rows
 
 WORDS = [
@@ -850,6 +851,31 @@ def test_rows_of_weights_and_names_are_checked():
             weight_rows(width, some, labels, weights, np.array(rows), 0, 4)
     with pytest.raises(ValueError, match="names do not fit"):
         text_table(np.zeros(5, np.uint8), np.array([3]), np.array([3]), np.zeros(1, np.uint32), 0)
+
+
+SECTION_DAMAGE = {
+    "none": (lambda sections: sections.clear(), "0 sections, expected 16"),
+    "one less": (lambda sections: sections.pop(), "15 sections"),
+    "no description": (lambda sections: sections.__setitem__(0, (0, b"")), "no description"),
+    "a label beyond the text": (lambda sections: sections.__setitem__(1, (4, b"\0X\0Y")), "a name"),
+    "rows that are not there": (lambda sections: sections.__setitem__(9, (0, b"")), "a term"),
+}
+
+
+@pytest.mark.parametrize("change, message", SECTION_DAMAGE.values(), ids=SECTION_DAMAGE)
+def test_models_open_by_their_sections(change, message):
+    """Sections stand anywhere; what they hold is checked as in a file."""
+    text, double = b"X\0Y\0a\0bb\0", array("d", [0.5, -0.5, 1.0])
+    names = text, array("q", [4, 6]), array("q", [1, 2])
+    weights = 2, array("q", [0, 2, 3]), array("i", [0, 1, 1]), double
+    sections = attribute_sections("XY", array("I", [0, 1, 2, 1]), names, weights, array("d", [0.0, 0.25, 0.0, 0.0]))
+    tagger = RuntimeTagger(RuntimeModel(sections))
+    tagger.set_attributes([{"a": 1.0}, {"bb": 2.0, "b": 9.0}])
+    assert tagger.label_names() == ["X", "Y"]
+    np.testing.assert_allclose(tagger.scores(), [[0.5, -0.5], [0.0, 2.0]], rtol=1e-15)
+    change(sections)
+    with pytest.raises(ValueError, match=message):
+        RuntimeModel(sections)
 
 
 def test_threads_with_taggers_of_their_own_agree():

@@ -55,7 +55,7 @@ def attributes(rng, weights):
     for _ in range(60):
         for _ in range(rng.integers(1, 6)):
             some = rng.choice(30, 3, replace=False)
-            tail = (lambda: f":{rng.integers(1, 4)}") if weights else (lambda: "")
+            tail = (lambda: f":{rng.integers(0, 4)}") if weights else (lambda: "")
             rows.append("\t".join([rng.choice(["X", "Y", "Z"]), *(f"a{one}{tail()}" for one in some)]))
         rows.append("")
     return "\n".join(rows) + "\n"
@@ -101,6 +101,7 @@ CASES = {
     "numbers": (columns, {"real": True}, {"terms": [{"kernel": "linear"}, {"type": "edge"}]}, {}),
     "attributes": (attributes, {"weights": False}, {}, {}),
     "weighed attributes": (attributes, {"weights": True}, {}, {}),
+    "weighed attributes seen": (attributes, {"weights": True}, {}, {"observed_features": True}),
     "edge-x": (columns, {}, {"terms": [{}, {"type": "edge-x", "features": ["c1"]}, {"type": "edge2"}]}, {}),
     "sparse": (columns, {}, WORDS, {"c1": 0.5, "sigma2": 10.0}),
     "scheme": (columns, {"scheme": True}, {}, {"scheme": "iob2"}),

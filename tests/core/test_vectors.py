@@ -347,6 +347,20 @@ def test_items_have_vectors(tmp_path, numbers):
         assert np.allclose(found, expected, rtol=1e-6)
 
 
+def test_a_list_of_numbers_is_a_vector(numbers):
+    X, y = items(numbers), LABELS
+    lists = [[{**item, "emb": item["emb"].tolist()} for item in sequence] for sequence in X]
+    tuples = [[{**item, "emb": tuple(item["emb"].tolist())} for item in sequence] for sequence in X]
+    found = KernelCRF(sigma2=1).fit(X, y)
+    for same in (lists, tuples):
+        np.testing.assert_allclose(
+            np.concatenate(found.predict_proba(same)), np.concatenate(found.predict_proba(X)), rtol=1e-12
+        )
+        assert KernelCRF(sigma2=1).fit(same, y).certificate_ == found.certificate_
+    with pytest.raises(ValueError, match=r"X\[0\]\[0\]: the array 'emb' of <U32 has the shape"):
+        found.predict([[{**X[0][0], "emb": [0.5, "x", 1.0]}]])
+
+
 def test_items_without_their_vectors_are_named(numbers):
     X = items(numbers)
     crf = KernelCRF(sigma2=1).fit(X, LABELS)
@@ -354,13 +368,13 @@ def test_items_without_their_vectors_are_named(numbers):
         crf.predict([[{"word": "cat"}]])
     with pytest.raises(ValueError, match="'emb' have 2 numbers for each position, and the model was trained with 3"):
         crf.predict([[{"emb": numbers[0, :2]}]])
-    with pytest.raises(ValueError, match=r"position 1 of all: it has no vector 'emb'"):
-        crf.predict([[{"emb": numbers[0]}, ["cat"]]])
-    with pytest.raises(ValueError, match=r"position 2 of all: it has a vector 'emb', which those before it have not"):
+    with pytest.raises(ValueError, match=r"X\[1\]\[0\]: it has no vector 'emb'"):
+        crf.predict([[{"emb": numbers[0]}], [["cat"]]])
+    with pytest.raises(ValueError, match=r"X\[0\]\[2\]: it has a vector 'emb', which those before it have not"):
         crf.predict([[{"a": 1}, {"a": 1}, {"emb": numbers[0]}]])
-    with pytest.raises(ValueError, match=r"position 1 of all: the vector 'emb' has 2 numbers, and 3 at position 0"):
-        crf.predict([[{"emb": numbers[0]}, {"emb": numbers[0, :2]}]])
-    with pytest.raises(ValueError, match=r"position 0 of all: the vector 'emb' contains NaN"):
+    with pytest.raises(ValueError, match=r"X\[2\]\[0\]: the vector 'emb' has 2 numbers, and 3 at X\[1\]\[0\]"):
+        crf.predict([[], [{"emb": numbers[0]}], [{"emb": numbers[0, :2]}]])
+    with pytest.raises(ValueError, match=r"X\[0\]\[0\]: the vector 'emb' contains NaN"):
         crf.predict([[{"emb": np.array([0, np.nan, 1])}]])
     with pytest.raises(ValueError, match=r"the shape \(1, 3\)"):
         crf.predict([[{"emb": numbers[:1]}]])

@@ -9,7 +9,7 @@ import pytest
 from test_training import fit, toy_corpus
 
 from kcrf_core.config import parse_config
-from kcrf_core.corpora import Moments
+from kcrf_core.corpora import Corpus, Moments
 from kcrf_core.encoding import fit_encoding
 from kcrf_core.errors import ConfigError, DataError
 from kcrf_core.model import load_dataset, save_dataset
@@ -58,6 +58,28 @@ def test_numbers_are_scaled_by_sequences_as_often_as_they_weigh(rng, scale):
     for found in (whole, parts):
         for one, other in zip(astuple(found), astuple(repeats), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_numbers_are_scaled_by_weighted_means():
+    """Columns of zeros and ones in sequences that count are left alone; missing numbers do not count."""
+    rng = np.random.default_rng(0)
+    numbers, weights = rng.normal(3.0, 2.0, (12, 3)), np.array([2.0, 0.0, 0.5, 1.0])
+    numbers[:, 2] = numbers[:, 2] > 3.0
+    numbers[3:6, 2] = 7.0  # of the sequence of weight 0
+    numbers[1, 1] = np.nan
+    columns = [["?" if np.isnan(number) else repr(float(number)) for number in column] for column in numbers.T]
+    corpus = Corpus("numbers", (*columns, ["a", "b", "a"] * 4), np.arange(0, 13, 3), np.arange(1, 13))
+    encoding, _ = fit_encoding(parse_config({}), replace(corpus, weights=weights))
+    count = np.repeat(weights, 3)
+    for r, feature in enumerate(encoding.features):
+        known = ~np.isnan(numbers[:, r])
+        mean = np.average(numbers[known, r], weights=count[known])
+        deviation = np.sqrt(np.average((numbers[known, r] - mean) ** 2, weights=count[known]))
+        expected = (0.0, 1.0) if r == 2 else (mean, deviation)
+        np.testing.assert_allclose((feature.mean[0], feature.scale[0]), expected, rtol=1e-12)
+    plain, _ = fit_encoding(parse_config({}), corpus)
+    ones, _ = fit_encoding(parse_config({}), replace(corpus, weights=np.ones(4)))
+    assert plain.same_as(ones)
 
 
 def test_a_column_of_weights_is_no_feature_and_is_kept(rng, tmp_path):

@@ -29,7 +29,7 @@ NUMBER_TRANSFORMS: "Registry[NumberTransform]" = Registry(
 )
 
 if TYPE_CHECKING:
-    from .columns import Columns, Encode, TrainingColumns, column_weights
+    from .columns import Columns, Encode, TrainingColumns, column_weights, position_weights
     from .corpus import ATTRIBUTE_FORMAT, COLUMN_FORMAT, AttributeRows, Corpus, concatenate, joined_weights, ones
     from .crfsuite import WEIGHT, escaped
     from .embeddings import NamedVectors, load_word_vectors, open_vectors, with_vectors
@@ -51,12 +51,14 @@ if TYPE_CHECKING:
         Classes,
         InputSequence,
         InputSequences,
+        ItemStore,
         LabelNames,
         LabelSequences,
         LabelValue,
         Position,
         SequenceResults,
         SequenceWeights,
+        StoredItems,
         check_labels,
         check_sequences,
         check_weights,

@@ -276,6 +276,15 @@ def parse_weight(text: str, title: str, name: str, line: int) -> float:
     return weight
 
 
+def position_weights(columns: Columns, column: int, title: str) -> np.ndarray | None:
+    """Return the weight of the sequence of each position, [N]; None: all are 1.
+
+    They are those of a column or, if that is -1, of the corpus.
+    """
+    weights = columns.corpus.weights if column < 0 else column_weights(columns, column, title)
+    return None if weights is None else np.repeat(weights, np.diff(columns.corpus.offsets))
+
+
 def column_weights(columns: Columns, column: int, title: str) -> np.ndarray:
     """Return the weights [S] of sequences that a column has."""
     corpus = columns.corpus

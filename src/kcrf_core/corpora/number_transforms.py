@@ -25,15 +25,15 @@ class Moments:
     Where rows have weights, counts are sums of them, and rows of weight 0 are left out.
     """
 
-    count: np.ndarray
+    count: np.ndarray  # or the sum of weights
     mean: np.ndarray
     deviation: np.ndarray
     binary: np.ndarray  # whether all are zeros and ones
 
     @classmethod
     def of(cls, raw: np.ndarray, weights: np.ndarray | None = None) -> Moments:
-        """Return the moments of numbers [n, r], of rows with these weights [n], or weights of 1."""
-        if weights is not None:
+        """Return the moments of numbers [n, r]; a weight [n] says how often a row counts."""
+        if weights is not None and (weights != 1).any():
             return cls._weighted(raw[weights > 0], weights[weights > 0])
         lacking = np.isnan(raw)
         count, binary = len(raw) - lacking.sum(axis=0), ((raw == 0) | (raw == 1) | lacking).all(axis=0)
@@ -47,14 +47,15 @@ class Moments:
 
     @classmethod
     def _weighted(cls, raw: np.ndarray, weights: np.ndarray) -> Moments:
-        lacking = np.isnan(raw)
-        known, binary = np.where(lacking, 0.0, raw), ((raw == 0) | (raw == 1) | lacking).all(axis=0)
-        of_numbers = np.where(lacking, 0.0, weights[:, None])  # [n, r]
-        count = of_numbers.sum(axis=0)
+        known = ~np.isnan(raw)
+        binary = ((raw == 0) | (raw == 1) | ~known).all(axis=0)
+        shares = np.where(known, weights[:, None], 0.0)  # [n, r]
+        count = shares.sum(axis=0)
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = (of_numbers * known).sum(axis=0) / np.where(count > 0, count, 1.0)
-            squares = (of_numbers * (known - mean) ** 2).sum(axis=0)
-            return cls(count, mean, np.sqrt(squares / np.where(count > 0, count, 1.0)), binary)
+            mean = (shares * np.where(known, raw, 0.0)).sum(axis=0) / np.where(count > 0, count, 1.0)
+            squares = np.where(known, raw - mean, 0.0) ** 2
+            deviation = np.sqrt((shares * squares).sum(axis=0) / np.where(count > 0, count, 1.0))
+        return cls(count, mean, deviation, binary)
 
     def plus(self, other: Moments) -> Moments:
         """Return the moments of both together."""

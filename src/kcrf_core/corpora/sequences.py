@@ -11,16 +11,16 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from ..runtime import ItemRows
-from ..system import counted
-from .corpus import AttributeRows, Corpus
+from ..system import counted, offsets_of
+from .corpus import AttributeRows, Corpus, ones
 from .frames import FrameRows
-from .tables import NameCells, NumberColumn
+from .tables import CodedColumn, NameCells, NumberColumn, Strings, coded
 
 COLLECTIONS = (list, tuple, set, frozenset)
 
@@ -41,24 +41,97 @@ SequenceWeights: TypeAlias = Sequence[float] | ArrayLike
 LabelSequences: TypeAlias = Iterable[Sequence[LabelValue] | Sequence[np.integer] | ArrayLike]  # y
 
 
-def attribute_rows(items: Iterable[Any], vectors: dict[str, np.ndarray] | None = None) -> AttributeRows:
-    """Return the attributes of all positions; an error names the position by its number, from 0.
+class _Items:
+    """Items of sequences, one sequence after another, and the name of the last one."""
+
+    def __init__(self, X: Sequence[Sequence[Any]]):
+        self._sequences, self.last = X, ""
+
+    def __iter__(self) -> Iterator[Any]:
+        for s, sequence in enumerate(self._sequences):
+            for t, item in enumerate(sequence):
+                self.last = f"X[{s}][{t}]"
+                yield item
+
+
+def attribute_rows(X: Sequence[Sequence[Any]], vectors: dict[str, np.ndarray] | None = None) -> AttributeRows:
+    """Return the attributes of all positions; an error names the position as `X[0][0]`.
 
     Vectors [N, width] are put into `vectors` by their names.
     """
     arrays: dict[str, list[tuple[int, np.ndarray]]] = {}
-    rows = ItemRows(items, arrays)
+    items = _Items(X)
+    try:
+        rows = ItemRows(items, arrays)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{items.last}: {error}") from None
+    offsets = offsets_of(np.array([len(sequence) for sequence in X], dtype=np.int64))
     for name, own in arrays.items():
-        found = _vectors(name, own, len(rows))
+        found = _vectors(name, own, offsets)
         if vectors is not None:
             vectors[name] = found
     text, starts, lengths, values, indptr = rows.cells()
     return AttributeRows(indptr, NameCells(text, starts, lengths), values)
 
 
-def _vectors(name: str, own: list[tuple[int, np.ndarray]], count: int) -> np.ndarray:
-    """Return the vectors of all positions, [count, width] of floating point numbers."""
-    places = np.array([place for place, _ in own])
+@dataclass(frozen=True)
+class StoredItems:
+    """Attributes of the T positions of a sequence in an `ItemStore`."""
+
+    counts: np.ndarray  # [T] int32 of attributes
+    codes: np.ndarray  # [nnz] int32, numbers of their names in the store
+    values: np.ndarray | None  # [nnz] bool or float64; None: all ones
+
+
+class ItemStore:
+    """Names of attributes, each once, of sequences that come one after another."""
+
+    def __init__(self) -> None:
+        self._names = Strings()
+
+    def add(self, items: ItemRows) -> StoredItems:
+        """Return the attributes of a sequence by numbers of their names."""
+        text, starts, lengths, values, indptr = items.cells()
+        if not np.isfinite(values).all():
+            bad = int(np.isfinite(values).argmin())
+            name = text[starts[bad] : starts[bad] + lengths[bad]].tobytes()
+            position = int(np.searchsorted(indptr, bad, side="right")) - 1
+            shown = name.decode("utf-8", "backslashreplace")
+            message = f"the value of attribute {shown!r} is not finite (leave out what is missing)"
+            raise ValueError(f"position {position:,}: {message}")
+        names = coded(text, starts, lengths)
+        codes = self._names.add(names)[names.codes]
+        counts, is_one = np.diff(indptr).astype(np.int32), values == 1
+        if (values == is_one).all():
+            return StoredItems(counts, codes, None if is_one.all() else is_one)
+        return StoredItems(counts, codes, values)
+
+    def rows(self, sequences: Sequence[StoredItems]) -> AttributeRows:
+        """Return the attributes of sequences, position after position."""
+        nothing = np.zeros(0, np.int32)
+        counts = np.concatenate([nothing, *(items.counts for items in sequences)])
+        codes = np.concatenate([nothing, *(items.codes for items in sequences)])
+        values = ones(len(codes))
+        if any(items.values is not None for items in sequences):
+            parts = [ones(len(items.codes)) if items.values is None else items.values for items in sequences]
+            values = np.concatenate(parts, dtype=np.float64)
+        return AttributeRows(offsets_of(counts), self._named(codes), values)
+
+    def _named(self, codes: np.ndarray) -> CodedColumn:
+        """Return a column of names; bytes that are not UTF-8 are written as escapes."""
+        column = self._names.column(codes)
+        text = column.blob.tobytes()
+        if text.isascii():
+            return column
+        encoded = (text[begin:end] for begin, end in pairwise([0, *column.ends.tolist()]))
+        names = CodedColumn.of([name.decode("utf-8", "backslashreplace") for name in encoded])
+        return CodedColumn(names.values, names.codes[codes])
+
+
+def _vectors(name: str, own: list[tuple[int, np.ndarray]], offsets: np.ndarray) -> np.ndarray:
+    """Return the vectors of all positions of sequences, [N, width] of floating point numbers."""
+    places, count = np.array([place for place, _ in own]), int(offsets[-1])
     missing = np.flatnonzero(places != np.arange(len(places)))
     bad, message = -1, ""
     if places[0]:
@@ -71,7 +144,7 @@ def _vectors(name: str, own: list[tuple[int, np.ndarray]], count: int) -> np.nda
             kind = f"the array {name!r} of {value.dtype} has the shape {value.shape}"
             bad, message = place, f"{kind}; a vector is a row of numbers"
         elif value.shape != own[0][1].shape:
-            sizes = f"{value.size:,} numbers, and {own[0][1].size:,} at position 0"
+            sizes = f"{value.size:,} numbers, and {own[0][1].size:,} at {_position_name(0, offsets)}"
             bad, message = place, f"the vector {name!r} has {sizes}"
         if bad >= 0:
             break
@@ -83,7 +156,13 @@ def _vectors(name: str, own: list[tuple[int, np.ndarray]], count: int) -> np.nda
         if finite.all():
             return found
         bad, message = int(finite.argmin()), f"the vector {name!r} contains NaN or infinity"
-    raise ValueError(f"position {bad:,} of all: {message}")
+    raise ValueError(f"{_position_name(bad, offsets)}: {message}")
+
+
+def _position_name(position: int, offsets: np.ndarray) -> str:
+    """Return the name of a position among all, `X[0][0]` for the first."""
+    s = int(np.searchsorted(offsets, position, side="right")) - 1
+    return f"X[{s}][{position - offsets[s]}]"
 
 
 COLUMNS, ITEMS = "columns", "items"
@@ -176,9 +255,15 @@ def check_labels(y: Any, X: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 def check_weights(weights: Any, X: Sequence[Any]) -> np.ndarray:
     """Return one finite weight >= 0 for each sequence, [S]."""
-    out = np.asarray(weights)
-    if out.dtype.kind not in "buif" or out.shape != (len(X),):
-        raise ValueError(f"sample_weight must hold a number for each of the {len(X):,} sequences")
+    message = f"sample_weight must hold a number for each of the {len(X):,} sequences"
+    try:
+        out = np.asarray(weights)
+    except ValueError:  # lists of different lengths
+        out = np.empty(0, dtype=object)
+    if out.dtype.kind not in "buif":  # in sklearn-crfsuite, X_dev has this place
+        raise ValueError(f"{message}; X_dev and y_dev are given by name: X_dev=..., y_dev=...")
+    if out.shape != (len(X),):
+        raise ValueError(message)
     if not (np.isfinite(out).all() and (out >= 0).all() and out.any()):
         raise ValueError("sample_weight must be finite and not negative, and not all zeros")
     return out.astype(np.float64)
@@ -239,11 +324,10 @@ def corpus_of(
     `columns` are those of a `FrameRows`.
     """
     lengths = [len(sequence) for sequence in X]
-    X = [sequence for sequence in X if len(sequence)]
     labels = None if y is None else list(map(str, chain.from_iterable(y)))
     attributes, vectors = None, dict[str, np.ndarray]()
     if form == ITEMS:
-        attributes = attribute_rows(chain.from_iterable(X), vectors)
+        attributes = attribute_rows(X, vectors)
     elif not columns:
         columns = _columns(X, width)
     return Corpus(
@@ -260,6 +344,8 @@ def corpus_of(
 def _columns(X: Sequence[Sequence[Any]], width: int | None) -> tuple[Sequence[str], ...]:
     blocks = []
     for number, sequence in enumerate(X):
+        if not len(sequence):
+            continue
         block = _table(sequence, number)
         width = block.shape[1] if width is None else width
         if block.shape[1] != width:

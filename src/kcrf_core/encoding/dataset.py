@@ -33,7 +33,7 @@ class Dataset:
     weights: np.ndarray | None  # [S] float64
     codes: np.ndarray  # [N, C] int32
     real: np.ndarray  # [N, R] float64
-    bag: scipy.sparse.csr_array | None  # [N, A] float64
+    bag: scipy.sparse.csr_array | None  # [N, A] float64, with entries for attributes of value zero
     bag_unseen: np.ndarray  # [N] float64, squared length of unseen attributes
     source: str | None = None  # the name of its file, for messages
     missing: tuple[tuple[str, int], ...] = ()  # features with missing values, and their numbers; for messages only
@@ -58,6 +58,15 @@ class Dataset:
         """Attributes of data that has some."""
         assert self.bag is not None
         return self.bag
+
+    @property
+    def nonzero_bag(self) -> scipy.sparse.csr_array | None:
+        """Attributes without those of value zero."""
+        if self.bag is None or self.bag.data.all():
+            return self.bag
+        bag = self.bag.copy()
+        bag.eliminate_zeros()
+        return bag
 
     @property
     def positions(self) -> int:

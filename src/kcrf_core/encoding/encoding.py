@@ -372,9 +372,10 @@ class Encoding:
     def _by_name(self) -> dict[str, Feature]:
         return {feature.config.name: feature for feature in self.features}
 
-    def inputs(self, dataset: Dataset, names: Sequence[str]) -> Inputs:
-        """Return the blocks of the named features."""
-        every = Inputs(dataset.codes, self._field_sizes, dataset.real, dataset.bag, dataset.bag_unseen)
+    def inputs(self, dataset: Dataset, names: Sequence[str], zeros: bool = False) -> Inputs:
+        """Return the blocks of the named features; `zeros`: with attributes of value zero."""
+        bag = dataset.bag if zeros else dataset.nonzero_bag
+        every = Inputs(dataset.codes, self._field_sizes, dataset.real, bag, dataset.bag_unseen)
         return every.columns(self._columns_of(tuple(names)))
 
     @cached_property
@@ -871,6 +872,7 @@ class _Fitter:
     def __init__(self, config: Config, names: Sequence[str], columns: TrainingColumns, seen: Mapping[str, set[int]]):
         self.config, self.names, self.columns, self.seen = config, names, columns, seen
         self.places = {name: place for place, name in enumerate(names[:-1])}
+        self.weight = -1 if config.weight is None else column_place("weight", config.weight, names[:-1])
         self.fitted: dict[str, Feature] = {}
         self.plain: dict[str, CategoricalFeature] = {}
 
@@ -881,7 +883,8 @@ class _Fitter:
                 known = f"; there are: {listed(list(corpus.vectors))}" if corpus.vectors else ""
                 message = f"needs vectors '{feature.vectors}', which are not given{known}"
                 raise ConfigError(f"feature '{feature.name}' {message}", settings=["vectors"])
-            return self._real(self._widened(feature, self.config.window or REAL_WINDOW), ())
+            widened = self._widened(feature, self.config.window or REAL_WINDOW)
+            return fit_real(widened, (), self.columns, weight=self.weight)
         if feature.lookup is not None:
             return self._lookup(feature)
         if (feature.type == "attributes") != (corpus.attributes is not None):
@@ -914,7 +917,7 @@ class _Fitter:
             if feature.transform == "identity" and self.config.missing_indicator:
                 feature = replace(feature, missing="indicator")
             group = -1 if feature.group is None else self._column(feature, feature.group)
-            return self._real(feature, where, group=group)
+            return fit_real(feature, where, self.columns, group=group, weight=self.weight)
         if feature.scale != AUTO:
             raise ConfigError(f"feature '{feature.name}' is not made of numbers and takes no 'scale'")
         return fit_categorical(feature, where[0], self.columns, min_count)
@@ -958,23 +961,7 @@ class _Fitter:
             return fit_lookup(feature, column, self.columns, table, feature.min_count or config.min_count)
         feature = self._widened(replace(feature, type="real"), config.window or EMBEDDINGS_WINDOW)
         where = () if column < 0 else (column,)
-        return self._real(feature, where, table)
-
-    def _real(
-        self, feature: FeatureConfig, where: tuple[int, ...], table: WordVectors | None = None, group: int = -1
-    ) -> RealFeature:
-        return fit_real(feature, where, self.columns, table, group, self._weights)
-
-    def _weights(self, part: Columns) -> np.ndarray | None:
-        """Return the weight of each position of a part, that of its sequence; None where all are 1."""
-
-        def work() -> np.ndarray | None:
-            weights, name = part.corpus.weights, self.config.weight
-            if name is not None:
-                weights = column_weights(part, self.places[name], name)
-            return None if weights is None else np.repeat(weights, np.diff(part.corpus.offsets))
-
-        return part.once(("weights of positions",), self, work)
+        return fit_real(feature, where, self.columns, table, weight=self.weight)
 
     def _widened(self, feature: FeatureConfig, default: tuple[int, ...]) -> FeatureConfig:
         """Return a feature with its window, or the default one, and the offsets that terms use beyond it."""

@@ -1,7 +1,7 @@
 r"""Encoded data as attributes of CRFsuite: label<TAB>word[0]=the<TAB>f0[0]:-0.52, a blank line after each sequence.
 
 Attributes are the columns of the linear kernel's explicit map (`maps.ColumnOrder`). Values that were dropped or never
-seen in training, and zeros, are left out.
+seen in training, and numbers that are zero, are left out; attributes of value zero are written.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def export(encoding: Encoding, dataset: Dataset, gold: Sequence[str] | None) -> 
             f"vectors {names} cannot be exported as text: leave them out, and the features that are made of them",
             settings=["vectors"],
         )
-    inputs = encoding.inputs(dataset, encoding.names)
+    inputs = encoding.inputs(dataset, encoding.names, zeros=True)
     written, rows = (
         {column: escaped(name) for column, name in exported_columns(encoding, inputs).items()},
         _rows(inputs),
@@ -97,7 +97,7 @@ def _literal(code: int, values: Sequence[str], reach: int) -> str:
 
 
 def _rows(inputs: Inputs) -> Iterator[tuple[list[int], list[str]]]:
-    """Yield columns, ascending, and values of each position that are not zero."""
+    """Yield columns, ascending, and values of each position, without numbers that are zero."""
     first_real = ColumnOrder.of(inputs).first_real
     for start in range(0, len(inputs), ROWS_AT_ONCE):
         part = inputs.take(slice(start, start + ROWS_AT_ONCE))

@@ -9,7 +9,7 @@ attributes     the sparse rows of CRFsuite files; `template_feature` makes such 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, repeat
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ from ..corpora import (
     Moments,
     TrainingColumns,
     WordVectors,
+    position_weights,
     quantiles,
 )
 from ..errors import DataError
@@ -518,9 +519,9 @@ def fit_real(
     columns: TrainingColumns,
     table: WordVectors | None = None,
     group: int = -1,  # the column of the names of groups
-    weights: Callable[[Columns], np.ndarray | None] = lambda part: None,
+    weight: int = -1,  # the column of the weights of sequences
 ) -> RealFeature:
-    """Fit a feature of numbers; `weights` gives those of the positions of a part, None where all are 1.
+    """Fit a feature of numbers.
 
     Means and spreads are weighted, so that a weight of 2 is that of a sequence that comes twice. Quantiles, of `rank`
     and `clip`, are not.
@@ -532,7 +533,7 @@ def fit_real(
     unscaled = RealFeature(config, where, np.empty(0), np.empty(0), counts, table=table)
     if config.by_group:
         standard = replace(config, transform="identity", scale="standard", missing="mean")
-        every = fit_real(standard, where, columns, weights=weights)
+        every = fit_real(standard, where, columns, weight=weight)
         parts = ((part, part.real_rows(where, config.columns)) for part in columns.parts)
         unscaled = replace(unscaled, by_group=GroupScaling.fit(every.mean, every.scale, group, parts))
     if config.transform in NUMBER_TRANSFORMS and (levels := NUMBER_TRANSFORMS[config.transform].levels) is not None:
@@ -541,7 +542,7 @@ def fit_real(
     moments: Moments | None = None
     for part in columns.parts:
         raw = _raw_real(unscaled, part)
-        own = Moments.of(raw, weights(part))
+        own = Moments.of(raw, position_weights(part, weight, "weight"))
         for r in np.flatnonzero(~(np.isfinite(own.mean) & np.isfinite(own.deviation))):
             line, name = int(part.corpus.lines[np.nanargmax(np.abs(raw[:, r]))]), real_columns(config, raw.shape[1])[r]
             raise DataError(f"a value of '{name}' is too large to be scaled", part.corpus.source, line)
@@ -616,7 +617,6 @@ def _added_up(
     small = np.int32 if len(columns) < np.iinfo(np.int32).max else np.int64  # columns get the type of ends, too
     out = scipy.sparse.csr_array((np.array(values), columns, indptr.astype(small)), shape=shape)
     out.sum_duplicates()
-    out.eliminate_zeros()
     if not _small(out.data):
         t = int(np.searchsorted(out.indptr, np.argmin(np.abs(out.data) < LARGEST), side="right")) - 1
         message = "the weight of an attribute is too large to compute with"

@@ -23,10 +23,11 @@ from hashlib import blake2b
 
 import numpy as np
 
-from ..corpora import CodedColumn, Columns
-from ..system import positions_within
+from ..corpora import AttributeRows, CodedColumn, Columns
+from ..system import positions_within, ranges
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+ROWS_AT_ONCE = 4096  # positions: hashes of all attributes would take as much memory as those
 SHORTEST = 5  # positions: shorter sequences are often equal by chance, and do not count as copies
 
 
@@ -60,15 +61,27 @@ def column_hashes(columns: Columns, used: Sequence[tuple[int, str, bool]], vecto
     corpus = columns.corpus
     total, attributes = np.zeros(corpus.positions, np.uint64), corpus.attributes
     if attributes is not None:
-        own = mixed(text_hashes(CodedColumn.of(attributes.names)) + _of_numbers(attributes.values))
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(own, dtype=np.uint64)])
-        return mixed(np.diff(sums[attributes.indptr]))
+        return _of_attributes(attributes)
     parts = (_of_numbers(columns.real(at, name)) if real else text_hashes(columns.coded(at)) for at, name, real in used)
     if not used:
         parts = (_of_numbers(column) for name in vectors for column in corpus.vectors[name].T)
     for number, values in enumerate(parts, 1):
         total += values * (mixed(np.array([number], np.uint64)) | np.uint64(1))
     return mixed(total)
+
+
+def _of_attributes(attributes: AttributeRows) -> np.ndarray:
+    """Return the hash of the attributes of each position, [N]."""
+    names, values, indptr = CodedColumn.of(attributes.names), attributes.values, attributes.indptr
+    of_names = np.fromiter(map(_text_hash, names.values), np.uint64, len(names.values))
+    out = np.empty(len(indptr) - 1, np.uint64)
+    for rows in ranges(len(out), ROWS_AT_ONCE):
+        ends = indptr[rows.start : rows.stop + 1]
+        entries = slice(int(ends[0]), int(ends[-1]))
+        hashes = mixed(of_names[names.codes[entries]] + _of_numbers(values[entries]))
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes, dtype=np.uint64)])
+        out[rows] = mixed(np.diff(sums[ends - ends[0]]))
+    return out
 
 
 def sequence_hashes(positions: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -99,6 +99,7 @@ from .parameters import (
     decision_of,
     documented,
     load_plugins,
+    ported,
     raw_config,
     search_config,
     seed_of,
@@ -176,6 +177,7 @@ class LabelAndMarginals(NamedTuple):
     marginals: dict[LabelValue, float]
 
 
+@ported
 @documented
 @dataclass(kw_only=True, repr=False, eq=False)
 class KernelCRF:
@@ -372,7 +374,7 @@ class KernelCRF:
         X: InputSequences | Frame,
         y: LabelSequences | ArrayLike | None = None,
         sample_weight: SequenceWeights | str | None = None,
-        *,
+        *more: object,
         sequence: ColumnNames | None = None,
         label: str | None = None,
         groups: Sequence[object] | ArrayLike | str | None = None,
@@ -402,6 +404,9 @@ class KernelCRF:
         >>> KernelCRF(sigma2=1).fit(X, y, sample_weight=[1, 1, 0.5]).classes_
         ['a', 'b']
         """
+        if more:
+            by_name = "and others by name: X_dev=..., y_dev=..."
+            raise TypeError(f"fit takes X, y and sample_weight by position, {by_name}")
         if (X_dev is None) != (y_dev is None) and (X_dev is None or not (label or self.label)):
             raise ValueError("X_dev and y_dev go together")
         data = self._labelled(X, y, sample_weight, groups, sequence, label)
@@ -1156,7 +1161,7 @@ def _position_corpus(encoding: Encoding, position: Any, number: int) -> Corpus:
     try:
         return corpus_of([[position]], form, width=width)
     except (TypeError, ValueError) as error:
-        message = str(error).removeprefix("position 0 of all: ").removesuffix(": X[0]")
+        message = str(error).removeprefix("X[0][0]: ").removesuffix(": X[0]")
         raise type(error)(f"position {number:,}: {message}") from None
 
 

@@ -18,6 +18,7 @@ import os
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
+from functools import wraps
 from inspect import cleandoc
 from textwrap import wrap
 from typing import Any, TypeAlias, TypeVar
@@ -36,6 +37,20 @@ PluginNames: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str
 
 OFF = (False, 0)
 
+_STOPPING = "leave it out: training stops when the optimum is proven to be near, within 'tolerance'"
+_OTHER = "leave it out: 'lbfgs' is the only algorithm"
+PORTED = {  # parameters of sklearn-crfsuite that have another name here, or none
+    "min_freq": "use 'min_count', which counts attributes",
+    "model_filename": "leave it out, and write the model by save(path) after fit",
+    "keep_tempfiles": "leave it out: there are no temporary files",
+    "trainer_cls": "leave it out: messages of training go to the logger 'kcrf_core'",
+    **dict.fromkeys(("epsilon", "delta", "period"), _STOPPING),
+    **dict.fromkeys(("linesearch", "max_linesearch", "num_memories"), _STOPPING),
+    **dict.fromkeys(("calibration_eta", "calibration_rate", "calibration_samples"), _OTHER),
+    **dict.fromkeys(("calibration_candidates", "calibration_max_trials"), _OTHER),
+    **dict.fromkeys(("pa_type", "c", "error_sensitive", "averaging", "variance"), _OTHER),
+}
+
 
 def documented(kind: type[Estimator]) -> type[Estimator]:
     """Put the declared settings into the docstring of the estimator."""
@@ -49,6 +64,22 @@ def documented(kind: type[Estimator]) -> type[Estimator]:
         lines += wrap(text, 116, subsequent_indent=" " * 4, break_on_hyphens=False)
     # Python takes indentation off docstrings since 3.13.
     kind.__doc__ = cleandoc(kind.__doc__ or "").replace("{settings}", "\n".join(lines))
+    return kind
+
+
+def ported(kind: type[Estimator]) -> type[Estimator]:
+    """Make the estimator say what takes the place of parameters of sklearn-crfsuite."""
+    made = kind.__init__
+
+    @wraps(made)  # whose signature scikit-learn reads
+    def checked(self: Any, *arguments: Any, **parameters: Any) -> None:
+        foreign = next((name for name in parameters if name in PORTED), None)
+        if foreign is not None:
+            lacking = f"{kind.__name__} has no parameter {foreign!r} of sklearn-crfsuite"
+            raise TypeError(f"{lacking}: {PORTED[foreign]}")
+        made(self, *arguments, **parameters)
+
+    kind.__init__ = checked  # type: ignore[method-assign]
     return kind
 
 

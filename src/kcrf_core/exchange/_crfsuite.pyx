@@ -99,7 +99,10 @@ cdef tuple parts(const uint8_t[::1] data, int64_t Y, int64_t A, places):
 
 
 def read_crfsuite_parts(bytes data, str source):
-    """Return labels, and members of a `CrfsuiteModel` behind its text as arrays of Python."""
+    """Return labels, their places, and members of a `CrfsuiteModel` behind its text.
+
+    Places are where each label begins and its length, [2 Y]. All of them are arrays of Python.
+    """
     try:
         if len(data) < HEADER.size:
             raise ValueError("its header is cut off")
@@ -110,7 +113,9 @@ def read_crfsuite_parts(bytes data, str source):
         if not 1 <= Y <= MOST_LABELS:
             raise ValueError(f"it has {Y:,} labels")
         starts, lengths, *more = parts(data, Y, A, places)
-        return tuple([data[start:start + length].decode() for start, length in zip(starts, lengths)]), tuple(more)
+        both = list(zip(starts, lengths))
+        labels = tuple([data[start:start + length].decode() for start, length in both])
+        return labels, array("I", [number for place in both for number in place]), tuple(more)
     except UnicodeDecodeError:
         raise FileFormatError(f"{source}: a CRFsuite model whose labels are not UTF-8") from None
     except ValueError as error:

@@ -62,7 +62,7 @@ class CrfsuiteModel:
 
 def read_crfsuite(data: bytes, source: str) -> CrfsuiteModel:
     """Return the model in the bytes of a file; errors are of one line that names the `source`."""
-    labels, parts = read_crfsuite_parts(data, source)
+    labels, _, parts = read_crfsuite_parts(data, source)
     starts, lengths, ends, columns, values, transitions, listed = map(np.asarray, parts)
     pairs = transitions.reshape(len(labels), -1), listed.reshape(len(labels), -1).astype(bool)
     return CrfsuiteModel(labels, np.frombuffer(data, np.uint8), starts, lengths, ends, columns, values, *pairs)
@@ -178,5 +178,5 @@ def _packed_strings(strings: Sequence[bytes]) -> bytes:
         out.append(np.array(table, dtype="<u4").tobytes())
         at += 8 * size
     back = places[:-1].astype("<u4").tobytes()
-    head = STRINGS.pack(b"CQDB", at + len(back), 0, BYTE_ORDER, n, at)
+    head = STRINGS.pack(b"CQDB", at + len(back), 0, BYTE_ORDER, n, at if n else 0)
     return b"".join([head, np.array(tables, dtype="<u4").tobytes(), *out, back])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..chains import EDGE_X, NODE, TRANSITIONS, Edges
+from ..chains import EDGE_X, NODE, STATE, TRANSITIONS, Edges
 from ..config import PATTERNS, parse_config, pieces
 from ..corpora import ATTRIBUTE_FORMAT, BREAKS, COLUMN_FORMAT, MOST_LABELS
 from ..encoding import AttributeFeature, Encoding, TemplateFeature, Vocabulary, readable, template_width
@@ -101,7 +101,9 @@ class ForeignModel:
                 )
         # The configuration that training would need for a model of this kind.
         seen = (feature["name"],)
-        entries = [("node", NODE.name, seen), *([] if self.pairs is None else [("edge-x", EDGE_X.name, seen)])]
+        # A node term of two labels has one column for both, of opposite weights: theirs need not be.
+        states = STATE if Y == 2 else NODE
+        entries = [("node", states.name, seen), *([] if self.pairs is None else [("edge-x", EDGE_X.name, seen)])]
         terms = [{"name": name, "type": kind, "features": list(own)} for name, kind, own in entries]
         raw: dict[str, Any] = {"features": [feature], "terms": [*terms, {"name": "edge", "type": TRANSITIONS.name}]}
         config = parse_config(raw if attributes else raw | {"columns": list(names)})
@@ -109,8 +111,7 @@ class ForeignModel:
         kind = AttributeFeature if attributes else TemplateFeature
         features = (kind(config.features[0], Vocabulary(tuple(self.strings), False)),)
         encoding = Encoding(ATTRIBUTE_FORMAT if attributes else COLUMN_FORMAT, names, self.labels, features)
-        node = self.node if Y != 2 else NODE.from_labels(self.node.dense(), Y)
-        explicit = [ExplicitTerm("node", NODE.name, seen, node).compacted()]
+        explicit = [ExplicitTerm("node", states.name, seen, self.node).compacted()]
         if self.pairs is not None:
             explicit.append(ExplicitTerm("edge-x", EDGE_X.name, seen, self.pairs))
         edges = Edges(np.ascontiguousarray(self.transitions, dtype=np.float64), np.zeros(Y), np.zeros(Y))

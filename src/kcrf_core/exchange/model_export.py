@@ -27,12 +27,13 @@ from ..encoding import (
 )
 from ..errors import ConfigError
 from ..features import ExplicitTerm
-from ..maps import ColumnOrder, as_dense, matrix_of, without_zeros
+from ..maps import ColumnOrder, SparseWeights, as_dense, matrix_of, without_zeros
 from ..model import Model, packed_names, runtime_image
 from ..scoring import DECODINGS
 from . import PROGRAMS
 from .crfpp_models import write_crfpp
 from .crfsuite_models import CrfsuiteModel, write_crfsuite
+from .foreign import sparse_rows
 from .wapiti_models import wapiti_bytes, write_wapiti
 
 # Names of attributes that by convention stand at first and at last positions, and nowhere else.
@@ -68,8 +69,8 @@ def program_of(path: str | os.PathLike[str]) -> str | None:
     return by_ending.get(ending, ending[1:] if ending[1:] in PROGRAMS else None)
 
 
-def _checked(model: Model, program: str) -> list[tuple[ExplicitTerm, np.ndarray]]:
-    """Return the terms with their weights, [D, Y] or [D, Y^2]; refuse what no format of theirs has a place for."""
+def _checked(model: Model, program: str) -> list[ExplicitTerm]:
+    """Return the terms of a model; refuse what no format of theirs has a place for."""
     name = PROGRAMS[program]
     found = []
     if model.calibration is not None:
@@ -95,42 +96,51 @@ def _checked(model: Model, program: str) -> list[tuple[ExplicitTerm, np.ndarray]
                 "write the model for CRF++ or Wapiti",
                 settings=["to"],
             )
-        found.append((term, term.by_labels(as_dense(matrix_of(term.weights)), len(model.labels))))
+        found.append(term)
     return found
+
+
+def _dense_weights(term: ExplicitTerm, Y: int) -> np.ndarray:
+    """Return weights for each label, [D, Y], or pair of labels, [D, Y^2]."""
+    return term.by_labels(as_dense(matrix_of(term.weights)), Y)
+
+
+def _weights_of_labels(term: ExplicitTerm, Y: int) -> SparseWeights:
+    """Return weights for each label, those alone that are not zero."""
+    return without_zeros(term.weights if term.clique.columns(Y) == Y else _dense_weights(term, Y))
 
 
 def crfsuite_of(model: Model) -> tuple[CrfsuiteModel, list[str]]:
     """Return a model of ours as CRFsuite has it, and remarks for the user."""
+    Y = len(model.labels)
     rows: dict[str, int] = {}
-    blocks: list[tuple[np.ndarray, np.ndarray]] = []
-    for term, own in _checked(model, "crfsuite"):
-        names = literal_names(model.encoding, term.features)
+    none = np.zeros(0, np.int64)
+    parts = [(none, none, np.zeros(0))]  # rows, labels and values of weights
+    for term in _checked(model, "crfsuite"):
+        names, weights = literal_names(model.encoding, term.features), _weights_of_labels(term, Y)
         numbers = np.array([rows.setdefault(names[k], len(rows)) for k in range(len(names))], dtype=np.int64)
-        blocks.append((numbers, own))
-    ends = {}
+        if len(np.unique(numbers)) < len(numbers):
+            raise ConfigError("two features would have the same name in CRFsuite: give one of them another 'name'")
+        parts.append((np.repeat(numbers, np.diff(weights.ends)), weights.columns, weights.values))
+    remarks = []
     for scores, which, by_convention in ((model.edges.start, "first", FIRST), (model.edges.end, "last", LAST)):
         if np.ptp(scores):  # the same for all labels changes nothing
             name = _boundary(model, which == "first", rows, by_convention)
-            ends[which] = name, rows.setdefault(name, len(rows)), scores
-    weights = np.zeros((len(rows), len(model.labels)))
-    for numbers, own in blocks:
-        if len(np.unique(numbers)) < len(numbers):
-            raise ConfigError("two features would have the same name in CRFsuite: give one of them another 'name'")
-        weights[numbers] += own
-    remarks = []
-    for which, (name, row, scores) in ends.items():
-        weights[row] += scores
-        remarks.append(f"scores of {which} labels are part of '{name}', which must stand at {which} positions alone")
-    found = without_zeros(weights)
-    used = np.flatnonzero(np.diff(found.ends) > 0)
-    found = found.take(used)
+            parts.append((np.full(Y, rows.setdefault(name, len(rows))), np.arange(Y), scores))
+            remarks.append(
+                f"scores of {which} labels are part of '{name}', which must stand at {which} positions alone"
+            )
+    numbers, columns, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    summed = sparse_rows(numbers, columns, values, (len(rows), Y))
+    used = np.flatnonzero(np.diff(summed.ends) > 0)
+    summed = summed.take(used)
     attributes = [name.encode() for name in rows]
     attributes = [attributes[k] for k in used.tolist()]
     bad = next((name for name in attributes if b"\0" in name), None)
     if bad is not None:
         raise ConfigError(f"the attribute {bad!r} has a zero byte, which CRFsuite cannot hold")
     edges = np.ascontiguousarray(model.edges.transitions)
-    arrays = *packed_names(attributes), found.ends, found.columns, found.values, edges, edges != 0
+    arrays = *packed_names(attributes), summed.ends, summed.columns, summed.values, edges, edges != 0
     return CrfsuiteModel(model.labels, *arrays), remarks
 
 
@@ -167,9 +177,9 @@ class _Templates:
             raise ConfigError(
                 f"the model works on attributes, and {self.name} on columns: write it for CRFsuite", settings=["to"]
             )
-        for term, weights in _checked(model, program):
-            self._add_term(term, weights)
         Y = len(model.labels)
+        for term in _checked(model, program):
+            self._add_term(term, _dense_weights(term, Y))
         for scores, letter, row, symbol in ((model.edges.start, "first", -1, "-1"), (model.edges.end, "last", 1, "+1")):
             if np.ptp(scores):
                 name = self._prefix("u", letter)
@@ -299,7 +309,7 @@ class _Templates:
 
     def crfpp(self) -> bytes:
         for string in (*self.node, *self.pairs):
-            if re.search(r"[\s\0]", string):
+            if re.search(r"[ \t\n\0]", string):  # other white space is a part of values there, too
                 raise ConfigError(f"the string {string!r} has a space, which CRF++ takes for the end of a column")
         strings = [*self.node, *self.pairs]
         weights = [*self.node.values(), *self.pairs.values()]

@@ -38,8 +38,8 @@ class TrainingData(ABC):
     encoding: Encoding
 
     @abstractmethod
-    def inputs_of(self, features: tuple[str, ...]) -> TermInputs:
-        """Return the inputs of a term with these features."""
+    def inputs_of(self, features: tuple[str, ...], zeros: bool = False) -> TermInputs:
+        """Return the inputs of a term with these features; `zeros`: with attributes of value zero."""
 
 
 class TermInputs(ABC):
@@ -98,8 +98,9 @@ class DataInMemory(TrainingData):
 
     dataset: Dataset
 
-    def inputs_of(self, features: tuple[str, ...]) -> InputsInMemory:
-        return InputsInMemory(features, self.encoding.inputs(self.dataset, features).seen(), self.dataset)
+    def inputs_of(self, features: tuple[str, ...], zeros: bool = False) -> InputsInMemory:
+        inputs = self.encoding.inputs(self.dataset, features, zeros).seen()
+        return InputsInMemory(features, inputs, self.dataset)
 
 
 class InputsInMemory(TermInputs):

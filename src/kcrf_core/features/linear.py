@@ -183,6 +183,8 @@ class LinearPlan(TermPlan):
         from ..maps import ColumnSupports, ColumnValues, ExplicitMap
 
         data, term, columns = self.data, self.term, ""
+        if context.config.training.observed_features:  # a value of zero is seen with its label, too
+            data = context.data.inputs_of(data.features, zeros=True)
         supports, values, merged = ColumnSupports(data.like), ColumnValues(), None
         ones = data.like.bag is None and not term.kernel.cosine  # whatever the data
 
@@ -195,7 +197,7 @@ class LinearPlan(TermPlan):
         def made(inputs: Inputs, rows: np.ndarray | slice) -> ExplicitMap:
             if merged is not None:
                 return merged.map_of(inputs, context.dtype)
-            if ones:
+            if ones or (data.in_memory and not term.kernel.cosine):
                 return ExplicitMap.of(inputs, context.dtype)
             sparse, dense = linear_columns(term, inputs)
             return ExplicitMap(values.compressed(sparse), dense, context.dtype)

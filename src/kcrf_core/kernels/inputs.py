@@ -7,6 +7,7 @@ attributes. Windows are already laid out, so a row says all that a clique at tha
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -95,13 +96,9 @@ class Inputs:
 
     def distinct(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the first of each group of equal rows, and for each row the number of its group (Lemma 6)."""
-        numbers, seen = np.empty((len(self), 0 if self.bag is None else 1)), dict[bytes, int]()  # of rows of attributes
+        numbers = np.empty((len(self), 0))
         if self.bag is not None:
-            indices, values = self.bag.indices.tobytes(), self.bag.data.tobytes()  # with sorted indices
-            size, width = self.bag.indices.itemsize, self.bag.data.itemsize
-            for t, (first, last) in enumerate(pairwise(self.bag.indptr.tolist())):
-                key = indices[size * first : size * last] + b"|" + values[width * first : width * last]
-                numbers[t] = seen.setdefault(key, len(seen))
+            numbers = _row_numbers(self.bag)[:, None].astype(np.float64)
 
         def bits(rows: slice | np.ndarray) -> np.ndarray:
             # Rows as whole numbers, equal where the rows are, [n, columns].
@@ -128,6 +125,21 @@ class Inputs:
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         return first[order].astype(np.int64), rank[group.ravel()]
+
+
+def _row_numbers(bag: scipy.sparse.csr_array) -> np.ndarray:
+    """Return a number for each row [N], the same for equal rows alone; indices are sorted."""
+    seen: dict[bytes, int] = {}
+    numbers, indices = np.empty(bag.shape[0], dtype=np.int64), bag.indices.data
+    # Ones may have no memory of their own.
+    values = None if bag.data.strides == (0,) else bag.data.data
+    for t, (first, last) in enumerate(pairwise(bag.indptr.tolist())):
+        # The rows themselves would take as much memory as the bag.
+        digest = blake2b(indices[first:last], digest_size=16)
+        if values is not None:
+            digest.update(values[first:last])
+        numbers[t] = seen.setdefault(digest.digest(), len(seen))
+    return numbers
 
 
 def _chosen(matrix: np.ndarray, columns: tuple[int, ...]) -> np.ndarray:

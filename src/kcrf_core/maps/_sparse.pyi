@@ -19,7 +19,7 @@ def transposed(
     indptr: ndarray, indices: ndarray, values: ndarray, ends: ndarray, rows: ndarray, sorted_values: ndarray
 ) -> None: ...
 def seen_places(
-    indptr: ndarray, indices: ndarray, values: ndarray, ends: ndarray, columns: ndarray, width: int, found: ndarray
+    indptr: ndarray, indices: ndarray, ends: ndarray, columns: ndarray, width: int, found: ndarray
 ) -> int: ...
 def add_label_sums(
     indptr: ndarray, indices: ndarray, values: ndarray, ends: ndarray, columns: ndarray, numbers: ndarray,

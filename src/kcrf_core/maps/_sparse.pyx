@@ -165,7 +165,6 @@ def transposed(
 def seen_places(
     const int64[::1] indptr,           # [D+1]
     const int[::1] indices,            # [nnz] rows that each feature is in
-    const double[::1] values,          # [nnz], or [0] for all ones
     const int64[::1] ends,             # [N+1] where the columns of each row begin and end
     const int[::1] columns,            # [n] below `width`
     Py_ssize_t width,
@@ -183,8 +182,6 @@ def seen_places(
             last[k] = -1
         for f in range(indptr.shape[0] - 1):
             for k in range(indptr[f], indptr[f + 1]):
-                if values.shape[0] and values[k] == 0:
-                    continue
                 for j in range(ends[indices[k]], ends[indices[k] + 1]):
                     if last[columns[j]] != f:
                         last[columns[j]] = <int>f

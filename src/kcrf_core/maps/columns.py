@@ -47,19 +47,45 @@ def one_hot(inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
 
 
 def all_ones(inputs: Inputs) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return `one_hot` of categorical columns and attributes; None where an attribute has another value than one."""
+    """Return `one_hot` of categorical columns and attributes; None where values are not 0 or 1."""
     if inputs.bag is None:
         return one_hot(inputs)
-    if (inputs.bag.data != 1).any():
+    values = inputs.bag.data
+    if ((values != 1) & (values != 0)).any():
         return None
-    rows = sparse_block(inputs) if inputs.codes.shape[1] else inputs.bag
-    return rows.indptr.astype(np.int64), rows.indices.astype(np.int32)  # copies
+    rows = sparse_block(inputs)
+    kept, ends, _ = zeros_apart(rows)
+    return ends, rows.indices[kept].astype(np.int32)  # copies
+
+
+def zero_entries(inputs: Inputs) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return ends of rows [n+1] int64 and columns int32 of attributes of value zero; None: none is."""
+    return None if inputs.bag is None else zeros_apart(sparse_block(inputs))[2]
+
+
+def zeros_apart(
+    matrix: scipy.sparse.csr_array,
+) -> tuple[np.ndarray | slice, np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
+    """Return which stored entries are not zero, and the ends of their rows [n+1] int64.
+
+    Behind them stand the ends and columns of entries that are zero, or None where there are none.
+    """
+    zero = np.flatnonzero(matrix.data == 0)
+    if not len(zero):
+        return slice(None), matrix.indptr.astype(np.int64), None
+    before = np.searchsorted(zero, matrix.indptr).astype(np.int64)
+    return matrix.data != 0, matrix.indptr - before, (before, matrix.indices[zero].astype(np.int32))
 
 
 def sparse_block(inputs: Inputs) -> scipy.sparse.csr_array:
-    """Return categorical columns as one-hot rows, then attributes: [N, sum of sizes + A]."""
+    """Return categorical columns as one-hot rows, then attributes: [N, sum of sizes + A].
+
+    Where there are attributes alone, they are those of the inputs and no copy.
+    """
     import scipy.sparse
 
+    if inputs.bag is not None and not inputs.codes.shape[1]:
+        return inputs.bag
     indptr, indices = one_hot(inputs)
     shape = (len(inputs), ColumnOrder.of(inputs).first_attribute)
     ones = scipy.sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=shape)

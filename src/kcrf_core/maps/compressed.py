@@ -3,6 +3,10 @@
 Most have columns with one value each: ones of one-hot encodings, sqrt(k) of merged columns, the weight of a
 conjunction. Then no entry has a value of its own: the factor of its column is multiplied into a row of W, or of
 the gradient, instead, so that an entry takes four bytes and is read in four.
+
+Attributes of value zero add nothing to a product, but a label that has them may have weights for
+them. They stand apart: with the truth values of the usual features of words, passes over CoNLL-2000
+would take 1.1 times as long, and training 1.7 times the memory.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from .._lazy import cached_property
 from ..kernels import Inputs
 from ..system import offsets_of, ranges, sequence_rows
 from . import _sparse
-from .columns import ColumnOrder, all_ones, sparse_block
+from .columns import ColumnOrder, all_ones, sparse_block, zero_entries, zeros_apart
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -34,6 +38,8 @@ class CompressedRows:
     indices: np.ndarray  # [nnz] int32
     values: np.ndarray  # [nnz] float64, or [0] for all ones
     scale: np.ndarray  # [D] float64, or [0] for all ones
+    # Ends of rows [N+1] int64 and columns int32 of entries that are zero: none of those above is.
+    zeros: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
     def of(cls, matrix: scipy.sparse.csr_array) -> CompressedRows:
@@ -45,7 +51,7 @@ class CompressedRows:
         ones = all_ones(inputs)
         if ones is None:
             return cls.of(sparse_block(inputs))
-        return cls(ColumnOrder.of(inputs).first_real, *ones, NOTHING, NOTHING)
+        return cls(ColumnOrder.of(inputs).first_real, *ones, NOTHING, NOTHING, zero_entries(inputs))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -75,11 +81,26 @@ class CompressedRows:
         _sparse.transposed(self.indptr, self.indices, self.values, ends, rows, values)
         return CompressedRows(N, ends, rows, values, self.scale)
 
+    def seen_places(self, ends: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
+        """Return places feature * width + column, ascending, where a row of the feature has the column.
+
+        The matrix is a transpose: features are its rows. `ends` [N+1] are those of the columns of
+        each row of the matrix itself.
+        """
+        pairs = self.indptr, self.indices & np.int32(_sparse.ROWS), ends, columns, width
+        places = np.empty(_sparse.seen_places(*pairs, np.empty(0, dtype=np.int64)), dtype=np.int64)
+        if len(places):
+            _sparse.seen_places(*pairs, places)
+        places.sort()
+        return places
+
     def take(self, rows: np.ndarray) -> CompressedRows:
         rows = np.asarray(rows, dtype=np.int64)
         ends, entries = offsets_of(np.diff(self.indptr)[rows]), sequence_rows(self.indptr, rows)
-        values = self.values[entries] if len(self.values) else NOTHING
-        return replace(self, indptr=ends, indices=self.indices[entries], values=values)
+        values, zeros = self.values[entries] if len(self.values) else NOTHING, self.zeros
+        if zeros is not None:
+            zeros = offsets_of(np.diff(zeros[0])[rows]), zeros[1][sequence_rows(zeros[0], rows)]
+        return replace(self, indptr=ends, indices=self.indices[entries], values=values, zeros=zeros)
 
     def narrow(self, columns: np.ndarray) -> CompressedRows:
         """Return some columns, by number, in ascending order."""
@@ -88,9 +109,17 @@ class CompressedRows:
         indices = number[self.indices]
         there = indices >= 0
         ends = offsets_of(there)[self.indptr]
-        values = self.values[there] if len(self.values) else NOTHING
+        values, zeros = self.values[there] if len(self.values) else NOTHING, self.zeros
         scale = self.scale[columns] if len(self.scale) else NOTHING
-        return CompressedRows(len(columns), ends, indices[there], values, scale)
+        if zeros is not None:
+            numbers = number[zeros[1]]
+            zeros = offsets_of(numbers >= 0)[zeros[0]], numbers[numbers >= 0]
+        return CompressedRows(len(columns), ends, indices[there], values, scale, zeros)
+
+    def zeros_by_columns(self) -> CompressedRows:
+        """Return the transpose of a matrix of ones where entries are zero."""
+        assert self.zeros is not None
+        return CompressedRows(self.width, *self.zeros, NOTHING, NOTHING).by_columns()
 
     def row_squares(self) -> np.ndarray:
         """Return the sum of squares of each row, [N]."""
@@ -114,7 +143,8 @@ class ColumnValues:
 
     def add(self, matrix: scipy.sparse.csr_array) -> None:
         """Take more rows."""
-        values, columns, width = matrix.data, matrix.indices, matrix.shape[1]
+        kept, _, _ = zeros_apart(matrix)
+        values, columns, width = matrix.data[kept], matrix.indices[kept], matrix.shape[1]
         if self._common is None:
             self._common, self._seen = np.ones(width), np.zeros(width, dtype=bool)
         self._ones = self._ones and bool((values == 1).all())
@@ -129,7 +159,8 @@ class ColumnValues:
         if self._common is None:
             self.add(matrix)
         assert self._common is not None
-        indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)
-        values = NOTHING if self._alike else matrix.data.astype(np.float64, copy=False)
+        kept, ends, zeros = zeros_apart(matrix)
+        indices = matrix.indices[kept].astype(np.int32, copy=False)
+        values = NOTHING if self._alike else matrix.data[kept].astype(np.float64, copy=False)
         scale = self._common if self._alike and not self._ones else NOTHING
-        return CompressedRows(matrix.shape[1], indptr, indices, values, scale)
+        return CompressedRows(matrix.shape[1], ends, indices, values, scale, zeros)

@@ -16,7 +16,7 @@ from .._lazy import cached_property
 from ..kernels import Inputs
 from ..system import Team, Workers, ranges
 from . import _conjunctions, _sparse, native
-from .columns import ColumnOrder, all_ones, sparse_block
+from .columns import ColumnOrder, all_ones, sparse_block, zero_entries
 from .compressed import NOTHING, CompressedRows
 from .conjunction_table import empty_slots
 from .feature_map import Block, FeatureMap
@@ -36,6 +36,8 @@ ROWS_PER_GRAM = 2048
 # Below this many features the vectors of a solver are small anyway; above, a tenth less must be gained.
 FEWEST_FEATURES = 20_000
 WORTH_MERGING = 0.9
+
+ZEROS = 1 << 62  # added to rows with a zero, which are other rows to a hash than those with a one
 
 
 class ExplicitMap(FeatureMap):
@@ -67,6 +69,8 @@ class ExplicitMap(FeatureMap):
         part = self.rows.take(rows)
         there = np.zeros(self.sparse_size, dtype=bool)
         there[part.indices] = True
+        if part.zeros is not None:
+            there[part.zeros[1]] = True
         used = np.flatnonzero(there)
         block = replace(part, scale=NOTHING).narrow(used)
         columns = np.concatenate([used, np.arange(self.sparse_size, self.size)]).astype(np.int32)
@@ -228,14 +232,10 @@ class ExplicitMap(FeatureMap):
     def seen_with(self, rows: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
         order = slice(None) if (np.diff(rows) >= 0).all() else np.argsort(rows, kind="stable")
         ends = np.searchsorted(rows[order], np.arange(self.rows.shape[0] + 1)).astype(np.int64)
-        part, own = self.columns, np.ascontiguousarray(columns[order], dtype=np.int32)
-        pairs = (part.indptr, part.indices & np.int32(_sparse.ROWS), part.values, ends, own, width)
-        places = np.empty(_sparse.seen_places(*pairs, np.empty(0, dtype=np.int64)), dtype=np.int64)
-        if len(places):
-            _sparse.seen_places(*pairs, places)
-        places.sort()
-        if len(part.scale):
-            places = places[part.scale[places // width] != 0]
+        beside = ends, np.ascontiguousarray(columns[order], dtype=np.int32), width
+        places = self.columns.seen_places(*beside)
+        if self.rows.zeros is not None:
+            places = np.union1d(places, self.rows.zeros_by_columns().seen_places(*beside))
         found = [places]
         for r in range(self.dense_size):
             there = np.unique(columns[self._dense[rows, r] != 0])
@@ -284,7 +284,7 @@ class ExplicitSpec:
     def nbytes(self) -> int:
         """Bytes of the map, which has entries by rows and by columns."""
         entries = self.rows.indices.nbytes + self.rows.values.nbytes
-        ends = 8 * (sum(self.rows.shape) + 2)
+        ends = 8 * (sum(self.rows.shape) + 2) + sum(array.nbytes for array in self.rows.zeros or ())
         return 2 * entries + ends + self.dense.nbytes + (0 if self.rest is None else self.rest.nbytes)
 
     def load(self, workers: Workers) -> ExplicitMap:
@@ -326,7 +326,8 @@ class MergedColumns:
         if not alike or not _sparse.merge(rows.indptr, rows.indices, self.column, counts):
             return CompressedRows.of(self.rows(sparse_block(inputs)))
         indices = rows.indices[: rows.indptr[-1]].copy()
-        return CompressedRows(self.size, rows.indptr, indices, rows.values, np.sqrt(counts))
+        zeros = None if rows.zeros is None else (rows.zeros[0], self.column[rows.zeros[1]])
+        return CompressedRows(self.size, rows.indptr, indices, rows.values, np.sqrt(counts), zeros)
 
     def map_of(self, inputs: Inputs, dtype: np.dtype | type) -> ExplicitMap:
         """Return the map of the linear kernel on merged columns."""
@@ -355,7 +356,7 @@ class MergedColumns:
 
 
 class ColumnSupports:
-    """Hashes of the rows that columns of ones have them in, for inputs that come in parts."""
+    """Hashes of the rows that columns have ones in, and zeros, for inputs that come in parts."""
 
     def __init__(self, like: Inputs):
         columns = ColumnOrder.of(like).first_real
@@ -369,6 +370,9 @@ class ColumnSupports:
             self._ones = False
         else:
             _conjunctions.add_supports(*ones, self._hashes, self._counts, self._rows)
+            zeros = zero_entries(inputs)
+            if zeros is not None:
+                _conjunctions.add_supports(*zeros, self._hashes, self._counts, ZEROS + self._rows)
             self._rows += len(inputs)
 
     def merged(self) -> MergedColumns | None:

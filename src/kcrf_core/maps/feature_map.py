@@ -133,7 +133,10 @@ class FeatureMap(ABC):
         raise NotImplementedError(f"{type(self).__name__} has no pivots")
 
     def seen_with(self, rows: np.ndarray, columns: np.ndarray, width: int) -> np.ndarray:
-        """Return places in W [D, width] of features that are not zero in a row [n] that goes with a column [n]."""
+        """Return places in W [D, width] of features that some row [n] has, with its column [n].
+
+        A row has an attribute whatever its value, and a real column where that is not zero.
+        """
         raise NotImplementedError(f"{type(self).__name__} is not explicit")
 
     def real_gram(self, rows: np.ndarray, counts: np.ndarray) -> np.ndarray:

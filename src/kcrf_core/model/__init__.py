@@ -30,6 +30,6 @@ if TYPE_CHECKING:
     from .model_labelling import from_model, from_model_and_encoded
     from .rules import LabelRules, combined
     from .runtime_files import runtime_image
-    from .runtime_sections import attribute_image, packed_names
+    from .runtime_sections import attribute_image, attribute_sections, packed_names
 else:
     __getattr__, __dir__, __all__ = lazy(__name__)

@@ -50,7 +50,33 @@ def attribute_image(
     **more: int,  # members of `struct meta`
 ) -> bytes:
     """Return the file of a linear model with a row of weights for each attribute, by the bytes of their names."""
-    image, count, width = Image(QUANTIZED["none"]), len(names[1]), weights[0]
+    image = Image(QUANTIZED["none"])
+    return image.packed(_describe_attributes(image, labels, labels, names, weights, transitions, ends, **more))
+
+
+def attribute_sections(
+    labels: Sequence[str],
+    places: array[int],  # [2 Y] where labels begin in the text and their lengths, then a zero byte
+    names: PackedNames,
+    weights: WeightRows,
+    transitions: Any,  # [Y, Y]
+) -> list[tuple[int, Any]]:
+    """Return the sections of such a model, for `RuntimeModel`; their text is that of the names."""
+    image = Image(QUANTIZED["none"], names[0])
+    return image.sections(_describe_attributes(image, labels, places, names, weights, transitions))
+
+
+def _describe_attributes(
+    image: Image,
+    labels: Sequence[str],
+    label_names: Sequence[str] | array[int],
+    names: PackedNames,
+    weights: WeightRows,
+    transitions: Any,
+    ends: tuple[Any, Any] | None = None,
+    **more: int,
+) -> bytes:
+    count, width = len(names[1]), weights[0]
     image.add_family(Family(BAG, count, table=image.table(names), number=0))
     image.add("fields", array("I", [0, 0, 0, 1, 0, 0]))
     kind = IN_HALVES * (width < len(labels))
@@ -58,7 +84,7 @@ def attribute_image(
     zeros = bytes(8 * len(labels))
     start, end = (image.add("numbers", own) for own in ends or (zeros, zeros))
     place = {"start": start, "end": end, "edges": image.add("numbers", transitions)}
-    return image.packed(image.described(labels, place, labels=len(labels), order=1, attributes=1, format=1, **more))
+    return image.described(label_names, place, labels=len(labels), order=1, attributes=1, format=1, **more)
 
 
 def packed_names(names: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -106,11 +132,11 @@ class Family:
 class Image:
     """The sections of a file while they are filled."""
 
-    def __init__(self, value_bytes: int):
-        self.value_bytes = value_bytes
+    def __init__(self, value_bytes: int, text: Any = None):  # text: all that names and labels stand in
+        self.value_bytes, self.has_text = value_bytes, text is not None
         self.parts: dict[str, list[memoryview]] = {name: [] for name in SECTIONS}
         self.sizes = dict.fromkeys(SECTIONS, 0)
-        self.add("text", b"\0")
+        self.add("text", b"\0" if text is None else text)
 
     def add(self, section: str, rows: Any) -> int:
         """Put items behind those of a section; return the number of the first."""
@@ -124,8 +150,11 @@ class Image:
 
     def table(self, names: PackedNames, codes: np.ndarray | None = None) -> tuple[int, int]:
         """Add the hash table of names with their codes [n], or 0, 1, ...; return its first slot and its bits."""
-        text, slots, bits = text_table(*names, None if codes is None else codes.astype(np.uint32), self.sizes["text"])
-        self.add("text", text)
+        numbers = None if codes is None else codes.astype(np.uint32)
+        first = -1 if self.has_text else self.sizes["text"]
+        low, high, slots, bits = text_table(*names, numbers, first)
+        if not self.has_text:
+            self.add("text", memoryview(names[0])[low:high])
         return self.add("slots", slots), bits
 
     def _table(self, values: Iterable[str], codes: np.ndarray) -> tuple[int, int]:
@@ -191,13 +220,31 @@ class Image:
         sharpness = 1.0 if calibration is None else calibration.sharpness
         return self.described((*labels, *columns, *comments), place, sharpness, **more)
 
-    def described(self, names: Sequence[str], place: dict[str, int], sharpness: float = 1.0, **more: int) -> bytes:
-        """Return a `struct meta` of members and of places among the numbers; those that are not given are 0."""
-        for text in (name.encode() for name in names):
-            self.add("names", array("I", [self.add("text", text + b"\0"), len(text)]))
+    def described(
+        self, names: Sequence[str] | array[int], place: dict[str, int], sharpness: float = 1.0, **more: int
+    ) -> bytes:
+        """Return a `struct meta` of members and of places among the numbers, 0 where none is given.
+
+        `names` may be places and lengths in the text.
+        """
+        if isinstance(names, array):
+            self.add("names", names)
+        else:
+            for text in (name.encode() for name in names):
+                self.add("names", array("I", [self.add("text", text + b"\0"), len(text)]))
         more["value_bytes"] = self.value_bytes
         places = [place.get(name, 0) for name in ("start", "end", "edges", "triples", "offsets")]
         return struct.pack(f"<{len(META)}Id5Q", *(more.get(name, 0) for name in META), sharpness, *places)
+
+    def sections(self, meta: bytes) -> list[tuple[int, Any]]:
+        """Return the number of items and the bytes of each section."""
+        self.add("meta", meta)
+        sections: list[tuple[int, Any]] = []
+        for name in SECTIONS:
+            parts = self.parts[name]
+            whole = parts[0].cast("B") if len(parts) == 1 else b"".join(parts)
+            sections.append((self.sizes[name], whole))
+        return sections
 
     def packed(self, meta: bytes) -> bytes:
         """Return the file."""

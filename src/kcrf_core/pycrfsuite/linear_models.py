@@ -16,6 +16,8 @@ from ..files import LARGEST, Contents, PlainContents, read_container
 from ..model import attribute_image
 from ..runtime import RuntimeModel
 
+NODE = "node"  # with two labels, one column of weights for both
+STATE = "state"
 DECODERS = {"viterbi": 0, "posterior": 1}
 MEMBERS = {"magic", "kind", "format", "version", "info", "decode", "encoding", "terms"}
 EDGES = ("transitions", 2), ("start", 1), ("end", 1)
@@ -37,10 +39,11 @@ def is_plain(contents: Contents) -> bool:
     name, columns = feature["config"]["name"], header["encoding"]["columns"]
     config = {"name": name, "type": "attributes", "window": [0]}
     encoding = {"columns": columns[:1], "features": [{"complete": feature["complete"], "config": config}]}
-    kind = {"name": term["name"], "type": "node", "map": "explicit", "features": [name]}
+    kind = {"name": term["name"], "type": term["type"], "map": "explicit", "features": [name]}
     return (
         header.keys() == MEMBERS
         and header["encoding"] == encoding | {"format": "crfsuite"}
+        and term["type"] in (NODE, STATE)
         and term in (kind, kind | {"weights": "sparse"})
         and not any(name == "triples" or name.endswith(".allowed") for name in contents.arrays)
     )
@@ -50,7 +53,7 @@ def library_image(contents: Contents) -> bytes:
     """Return the model in the form of the library."""
     labels, names = contents.strings("labels"), contents.strings("feature0.values")
     Y, D = len(labels), len(names)
-    width = 1 if Y == 2 else Y
+    width = 1 if Y == 2 and contents.header["terms"][0]["type"] == NODE else Y
     if len({*labels}) < Y or "" in labels or BREAKS & {*"".join(labels)} or len({*names}) < D:
         raise contents.error("a label or an attribute is no name, or is there twice")
     del names

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FileFormatError, KcrfError
-from ..model import attribute_image
+from ..model import attribute_sections
 from ..runtime import ItemRows, RuntimeModel, RuntimeTagger
 
 if TYPE_CHECKING:
@@ -87,9 +87,11 @@ class _Open(threading.local):
 def _open_crfsuite(data: bytes, source: str) -> _Open:
     from ..exchange import read_crfsuite_parts  # models of kcrf need neither it nor what it imports
 
-    labels, (starts, lengths, ends, columns, values, transitions, _) = read_crfsuite_parts(data, source)
-    weights = len(labels), ends, columns, values
-    return _Open(RuntimeModel(attribute_image(labels, (data, starts, lengths), weights, transitions)), data)
+    labels, places, parts = read_crfsuite_parts(data, source)
+    starts, lengths, ends, columns, values, transitions, _ = parts
+    names, weights = (data, starts, lengths), (len(labels), ends, columns, values)
+    sections = attribute_sections(labels, places, names, weights, transitions)
+    return _Open(RuntimeModel(sections), data)
 
 
 def _open_kcrf(data: bytes, source: str) -> _Open:

@@ -14,20 +14,20 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..config import parse_config
-from ..corpora import ITEMS, corpus_of
+from ..corpora import AttributeRows, CodedColumn, Corpus, ItemStore, StoredItems
 from ..encoding import AttributeFeature, fit_encoding
 from ..errors import KcrfError
 from ..exchange import CrfsuiteModel, crfsuite_of, write_crfsuite
 from ..model import packed_names
 from ..objective.solvers import Event, Note, Observer, Progress
 from ..scoring import Evaluation, metrics
-from ..system import Workers
+from ..system import Workers, hand_back, offsets_of
 from ..training import train as fit
 from .tagger import ItemSequence, Tagger
 
@@ -81,6 +81,14 @@ class LabelScore(NamedTuple):
     f1: float
 
 
+class LabelledItems(NamedTuple):
+    """A sequence for training, or for the scores of a group that is held out."""
+
+    items: StoredItems
+    labels: list[str]
+    group: int
+
+
 class CRFSuiteError(Exception):
     """Training failed."""
 
@@ -99,13 +107,15 @@ class BaseTrainer:
         self.select(algorithm or "lbfgs")
         self.set_params(params or {})
 
-    _sequences: list[tuple[ItemSequence, list[str], int]]
+    _store: ItemStore
+    _labels: dict[str, str]  # each label once, however many objects programs have for it
+    _sequences: list[LabelledItems]
 
     def __new__(cls, *arguments: object, **more: object) -> Self:
         # Programs derive from it and do not always call __init__, which python-crfsuite allows.
         self = super().__new__(cls)
         self.verbose = True
-        self._sequences = []
+        self.clear()
         self._algorithm, self._values = "lbfgs", dict(_PARAMETERS["lbfgs"])
         return self
 
@@ -126,11 +136,12 @@ class BaseTrainer:
         wrong = next((label for label in labels if not isinstance(label, str)), None)
         if wrong is not None:
             raise TypeError(f"labels are strings, not {type(wrong).__name__}")
-        self._sequences.append((items, labels, int(group)))
+        labels = [self._labels.setdefault(label, label) for label in labels]
+        self._sequences.append(LabelledItems(self._store.add(items), labels, int(group)))
 
     def clear(self) -> None:
         """Forget all sequences."""
-        self._sequences = []
+        self._store, self._labels, self._sequences = ItemStore(), {}, []
 
     def select(self, algorithm: str, type: str = "crf1d") -> None:
         """Choose an algorithm, which sets its parameters to their defaults."""
@@ -176,31 +187,41 @@ class BaseTrainer:
             raise CRFSuiteError("c2 must be above 0: without a penalty weights may grow without end")
         path = os.fspath(model)
         began = time.perf_counter()
-        kept = [one for one in self._sequences if (holdout < 0 or one[2] != holdout) and len(one[0])]
+        filled = [sequence for sequence in self._sequences if sequence.labels]
+        kept = [sequence for sequence in filled if holdout < 0 or sequence.group != holdout]
+        held_out = [sequence for sequence in filled if 0 <= holdout == sequence.group]
         self.message("Feature generation\n")
         self._event("start")
         self.message("type: CRF1d\n")
         self._list_parameters(_COMMON)
+        self._event("featgen_progress", featgen_percent=0)
         try:
             found, ending = self._fitted(kept, began)
+            hand_back()  # the memory of training
             if found is None:
                 whole, nothing, none = np.zeros(1, np.int64), np.zeros(0), np.zeros((0, 0))
                 own = CrfsuiteModel((), *packed_names([]), whole, nothing, nothing, none, none.astype(bool))
             else:  # labels in the order in which the data has them
                 own = crfsuite_of(found)[0]
-                names = tuple(dict.fromkeys(label for _, labels, _ in kept for label in labels))
+                names = tuple(dict.fromkeys(chain.from_iterable(sequence.labels for sequence in kept)))
                 order = np.array([own.labels.index(name) for name in names])
                 columns, both = np.argsort(order)[own.columns], np.ix_(order, order)
                 edges = {"transitions": own.transitions[both], "listed": own.listed[both]}
-                own = replace(own, labels=names, columns=columns, **edges)
+                rows = np.repeat(np.arange(len(own.ends) - 1), np.diff(own.ends))
+                ascending = np.lexsort((columns, rows))
+                states = {"columns": columns[ascending], "values": own.values[ascending]}
+                own = replace(own, labels=names, **states, **edges)
             data = write_crfsuite(own)
         except KcrfError as error:
+            self.message(f"Training terminated with error: {error}\n")
+            self._event("prepare_error")
             raise CRFSuiteError(str(error)) from None
-        held_out = [(items, labels) for items, labels, group in self._sequences if group == holdout and len(items)]
-        if holdout >= 0 and held_out and found is not None:
+        if held_out and found is not None:
             with Tagger().open_inmemory(data) as tagger:
-                tagged = [tagger.tag(items) for items, _ in held_out]
-            self._tell_performance(metrics.evaluate_sequences([labels for _, labels in held_out], tagged, None))
+                items = (_items(self._store.rows([sequence.items])) for sequence in held_out)
+                tagged = list(map(tagger.tag, items))
+            gold = [sequence.labels for sequence in held_out]
+            self._tell_performance(metrics.evaluate_sequences(gold, tagged, None))
         seconds = time.perf_counter() - began
         self.message(ending)
         self.message(f"Total seconds required for training: {seconds:.3f}\n\n")
@@ -238,20 +259,27 @@ class BaseTrainer:
             self.message(f"{name.capitalize()} accuracy: {right} / {total} ({right / total:.4f})\n")
         self._event("performance", scores=scores, **about)
 
-    def _fitted(self, kept: Sequence[tuple[ItemSequence, list[str], int]], began: float) -> tuple[Any, str]:
+    def _fitted(self, kept: Sequence[LabelledItems], began: float) -> tuple[Any, str]:
         """Return the trained model, None without data, and a message about the end of training."""
         if not kept:
             return None, "no sequences: an empty model\n"
-        labels = [own for _, own, _ in kept]
-        corpus = replace(corpus_of([_summed_items(items) for items, _, _ in kept], ITEMS, labels), source="the data")
+        attributes = self._store.rows([sequence.items for sequence in kept])
+        labels = [sequence.labels for sequence in kept]
+        offsets = offsets_of(np.array(list(map(len, labels))))
+        column = list(chain.from_iterable(labels))
         least = self.get("feature.minfreq")
+        N = len(column)
+        if not attributes.values.any():
+            # Transitions alone have weights: an attribute with a sum below the least has none.
+            names, values = CodedColumn([""], np.zeros(N, np.int32)), np.full(N, -1.0 - abs(least))
+            attributes = AttributeRows(np.arange(N + 1), names, values)
+        corpus = Corpus("the data", (column,), offsets, np.arange(1, N + 1), attributes=attributes)
         # A pair that the data does not have sums to zero.
         states, transitions = (
             least <= 0 and self.get(f"feature.possible_{kind}") for kind in ("states", "transitions")
         )
         edges = "transitions" if transitions else "seen-transitions"
-        assert corpus.attributes is not None
-        sums_matter = least > 0 or bool((corpus.attributes.values < 0).any())
+        sums_matter = least > 0 or bool((attributes.values < 0).any())
         config = parse_config(
             {
                 "terms": [{"name": "node", "type": "node"}, {"name": "edge", "type": edges}],
@@ -267,9 +295,11 @@ class BaseTrainer:
             }
         )
         encoding, dataset = fit_encoding(config, corpus)
+        del attributes, corpus  # as large as what training needs
         (feature,) = encoding.features
         assert isinstance(feature, AttributeFeature)
-        doubled = len(feature.vocabulary.values) if states and len(encoding.labels) == 2 else 0
+        in_halves = states and not sums_matter and len(encoding.labels) == 2
+        doubled = len(feature.vocabulary.values) if in_halves else 0
         pairs = Counter(pair for own in labels for pair in pairwise(own))
         unused = 0 if transitions else len(encoding.labels) ** 2 - sum(count >= least for count in pairs.values())
         observer = _Listener(self, began, doubled, unused)
@@ -280,14 +310,14 @@ class BaseTrainer:
         return model, f"{result.reason}: loss {result.value:f}, {result.passes} passes\n"
 
 
-def _summed_items(rows: ItemSequence) -> list[dict[str, float]]:
+def _items(rows: AttributeRows) -> list[dict[str, float]]:
     """Return the attributes of each item by name, their values added up."""
+    names, values = list(rows.names), rows.values.tolist()
     items: list[dict[str, float]] = []
-    for own in rows.attributes():
+    for first, last in pairwise(rows.indptr.tolist()):
         items.append({})
-        for name, value in own:
-            text = name.decode("utf-8", "backslashreplace")
-            items[-1][text] = items[-1].get(text, 0.0) + value
+        for name, value in zip(names[first:last], values[first:last], strict=True):
+            items[-1][name] = items[-1].get(name, 0.0) + value
     return items
 
 
@@ -321,7 +351,9 @@ class _Listener(Observer):
 
     def _tell_start(self, weights: int, seconds: float) -> None:
         trainer = self._trainer
-        trainer.message(f"Number of features: {weights}\n")
+        trainer.message("0....1....2....3....4....5....6....7....8....9....10")
+        trainer._event("featgen_progress", featgen_percent=100)
+        trainer.message(f"\nNumber of features: {weights}\n")
         trainer.message(f"Seconds required: {seconds:.3f}\n\n")
         trainer._event("featgen_end", featgen_num_features=weights, featgen_seconds=seconds)
         other = "" if trainer._algorithm == "lbfgs" else f" of the objective of {trainer._algorithm}"
@@ -356,6 +388,7 @@ class IterationLog:
 
     log: list[str] = field(default_factory=list)
     iterations: list[dict[str, Any]] = field(default_factory=list)
+    featgen_percent: int | None = None
     featgen_num_features: int | None = None
     featgen_seconds: float | None = None
     training_seconds: float | None = None
@@ -394,14 +427,19 @@ class Trainer(BaseTrainer):
             for key, value in about.items():
                 setattr(found, key, value)
         if self.verbose:
-            arguments = (found.last_log, about) if name == "iteration" else (found.last_log,)
-            getattr(self, f"on_{name}")(*arguments)
+            figures = {"iteration": (about,), "featgen_progress": (found.featgen_percent,)}
+            more = figures.get(name, ())
+            getattr(self, f"on_{name}")(found.last_log, *more)
 
     def on_start(self, log: str) -> None:
         """Print the messages up to this event."""
         _show(log)
 
-    on_featgen_end = on_prepared = on_optimization_end = on_end = on_start
+    on_featgen_end = on_prepared = on_prepare_error = on_optimization_end = on_end = on_start
+
+    def on_featgen_progress(self, log: str, percent: int) -> None:
+        """Print the messages up to the beginning of feature generation, 0 percent, or its end, 100."""
+        _show(log)
 
     def on_iteration(self, log: str, info: dict[str, Any]) -> None:
         """Print the messages of an iteration."""

@@ -18,6 +18,9 @@ np = deferred("numpy")  # labels by names need none
 cdef tuple NESTED = (list, tuple, set, frozenset, Mapping), NUMBERS = None
 
 cdef extern from "internal.h" nogil:
+    enum:
+        TEXT
+        SECTIONS
     struct room:
         void* memory
         size_t bytes
@@ -60,6 +63,8 @@ cdef extern from "kcrf_runtime.h" nogil:
 cdef extern from "internal.h" nogil:
     uint64_t kcrf_hash(const char* text, size_t size)
     uint64_t kcrf_mix(uint64_t value)
+    kcrf_model* kcrf_open_sections(const void* const* at, const uint64_t* count, kcrf_error* error)
+    void kcrf_fetch "FETCH" (const void* address)
     const char* kcrf_transformed(
         room* scratch, kcrf_text table, uint32_t transform, uint32_t length, const char* text, size_t* size
     )
@@ -72,6 +77,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     DEEPEST = 50  # dictionaries inside of dictionaries
+    FETCHED = 64  # names whose slots are fetched at once
     COLON = 58
 
 
@@ -88,34 +94,37 @@ def text_table(
     const int64_t[::1] starts,         # [n] where names begin in the text
     const int64_t[::1] lengths,        # [n]
     const uint32_t[::1] codes,         # [n]; None: 0, 1, ...
-    int64_t first,                     # bytes that stand before the names in their section
+    int64_t first,                     # their place in the section; -1: the section is the text itself
 ):
-    """Return names end to end, their slots [2^bits, 4], and the bits."""
+    """Return where names begin and end in the text, their slots [2^bits, 4], and the bits."""
     cdef int bits = bits_for(lengths.shape[0])
-    cdef Py_ssize_t k
-    cdef int64_t at = 0, total = 0
-    for k in range(lengths.shape[0]):
+    cdef Py_ssize_t k, block, n = lengths.shape[0]
+    cdef int64_t low = text.shape[0], high = 0
+    for k in range(n):
         if starts[k] < 0 or lengths[k] < 0 or starts[k] + lengths[k] > text.shape[0]:
             raise ValueError("names do not fit the text")
-        total += lengths[k]
-    out, names = bytearray(b"\xff") * (16 << bits), bytearray(total)
+        low, high = min(low, starts[k]), max(high, starts[k] + lengths[k])
+    low = min(low, high)
+    cdef int64_t moved = 0 if first < 0 else first - low
+    out = bytearray(b"\xff") * (16 << bits)
     cdef uint32_t[:, ::1] slots = memoryview(out).cast("I", (1 << bits, 4))
-    cdef char* to = names
     cdef const char* whole = <const char*>&text[0] if text.shape[0] else NULL
-    cdef const char* name
+    cdef uint64_t hashes[FETCHED]
     cdef uint64_t hashed, slot, mask = (<uint64_t>1 << bits) - 1
-    for k in range(lengths.shape[0]):
-        name = whole + starts[k]
-        if lengths[k]:
-            memcpy(to + at, name, lengths[k])
-        hashed = kcrf_hash(name, lengths[k])
-        slot = <uint32_t>hashed & mask
-        while slots[slot, 1] != 0xFFFFFFFF:
-            slot = (slot + 1) & mask
-        slots[slot, 0], slots[slot, 1] = <uint32_t>(hashed >> 32), k if codes is None else codes[k]
-        slots[slot, 2], slots[slot, 3] = <uint32_t>(first + at), <uint32_t>lengths[k]
-        at += lengths[k]
-    return names, out, bits
+    for block in range(0, n, FETCHED):
+        for k in range(block, min(block + FETCHED, n)):  # slots are fetched side by side
+            hashed = hashes[k - block] = kcrf_hash(whole + starts[k], lengths[k])
+            kcrf_fetch(&slots[<uint32_t>hashed & mask, 0])
+        for k in range(block, min(block + FETCHED, n)):
+            hashed = hashes[k - block]
+            slot = <uint32_t>hashed & mask
+            while slots[slot, 1] != <uint32_t>0xFFFFFFFF:
+                slot = (slot + 1) & mask
+            slots[slot, 0], slots[slot, 1] = <uint32_t>(hashed >> 32), <uint32_t>k
+            if codes is not None:
+                slots[slot, 1] = codes[k]
+            slots[slot, 2], slots[slot, 3] = <uint32_t>(starts[k] + moved), <uint32_t>lengths[k]
+    return low, high, out, bits
 
 
 def largest_size(const double[::1] values):
@@ -146,7 +155,9 @@ def weight_rows(
     cdef int64_t at = 0
     longest(ends, min(labels.shape[0], weights.shape[0]))  # with an error where they do not fit
     for k in range(n):
-        row = k if source is None else source[k]
+        row = k
+        if source is not None:
+            row = source[k]
         if row >= ends.shape[0] - 1:
             raise ValueError("there are fewer rows of weights")
         own = ends[row + 1] - ends[row] if row >= 0 else 0
@@ -159,7 +170,9 @@ def weight_rows(
     cdef uint16_t[::1] columns = out
     cdef double[::1] values = found
     for k in range(n):
-        row, own = k if source is None else source[k], starts[k + 1] - starts[k]
+        row, own = k, starts[k + 1] - starts[k]
+        if source is not None:
+            row = source[k]
         if not own:
             continue
         for e in range(ends[row], ends[row + 1]):
@@ -228,6 +241,13 @@ cdef inline const char* utf8_of(object text, Py_ssize_t* size) except NULL:
     return PyUnicode_AsUTF8AndSize(text, size)
 
 
+cdef bint is_vector(value) except -1:
+    """Return True for an array, or a list that begins with a number."""
+    if isinstance(value, (list, tuple)):
+        return len(value) and isinstance(value[0], (int, float) + NUMBERS)
+    return isinstance(value, np.ndarray)
+
+
 cdef object names_of(item):
     """Return names of attributes that an estimator is given, in one order, or a dictionary."""
     cdef bint good = isinstance(item, (list, tuple, set, frozenset))
@@ -262,8 +282,9 @@ cdef class ItemRows:
         {"next": {"word": "sat"}}      attribute next:word:sat; lists and sets of names likewise
         ["bias", "word=cat"]           attributes of value 1, of anything that can be iterated over
 
-    With a dictionary of `arrays`, the rules are those of estimators: names are not empty, bytes are UTF-8, values are
-    finite, zeros are left out, and arrays of items are put there by name, with the number of their item.
+    With a dictionary of `arrays`, the rules are those of estimators: names are not empty, bytes are
+    UTF-8, values are finite, and arrays and lists of numbers are put there by name, with the number
+    of their item.
     """
 
     cdef char* text
@@ -275,16 +296,10 @@ cdef class ItemRows:
 
     def __init__(self, xseq, dict arrays=None):
         global NUMBERS
-        self.strict, self.zeros, self.arrays = arrays is not None, arrays is None, arrays
+        self.strict, self.arrays, self.zeros = arrays is not None, arrays, True
         if self.strict:
             NUMBERS = np.number, np.bool_
-        try:
-            self.read(xseq)
-        except (TypeError, ValueError) as error:
-            if not self.strict:
-                raise
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"position {self.items:,} of all: {error}") from None
+        self.read(xseq)
 
     def __dealloc__(self):
         free(self.text)
@@ -369,7 +384,7 @@ cdef class ItemRows:
         size = len(<dict>x)
         while PyDict_Next(x, &place, &found[0], &found[1]):
             key, value = <object>found[0], <object>found[1]
-            if value is False and not (self.zeros or self.strict) and isinstance(key, str):
+            if value is False and not self.zeros and isinstance(key, str):
                 continue
             end = self.put(key, at)
             if isinstance(value, str) or isinstance(value, bytes):
@@ -379,13 +394,13 @@ cdef class ItemRows:
                 self.take(end, value is True, at)
             elif isinstance(value, float) or isinstance(value, int):
                 self.take(end, value, at)
+            elif self.strict and depth == 0 and is_vector(value):
+                self.arrays.setdefault(self.name(end), []).append((self.items, np.asarray(value)))
             elif isinstance(value, (dict, list, set)) or (self.strict and isinstance(value, NESTED)):
                 self.text[self.used + end] = COLON
                 self.item(value, end + 1, depth + 1)
             elif not self.strict or isinstance(value, NUMBERS):
                 self.take(end, value, at)
-            elif depth == 0 and isinstance(value, np.ndarray):
-                self.arrays.setdefault(self.name(end), []).append((self.items, value))
             else:
                 raise TypeError(
                     f"the value of attribute {self.name(end)!r} is of type {type(value).__name__}; it may be a "
@@ -430,10 +445,10 @@ cdef class ItemRows:
 
 
 cdef class RuntimeModel:
-    """A model in the form of a file, in memory."""
+    """A model in the form of a file, in memory, or by the bytes of its sections."""
 
     cdef kcrf_model* model
-    cdef const uint8_t[::1] data
+    cdef object data  # what the model reads
     cdef list idle  # taggers that no thread uses now
     cdef readonly tuple labels
     cdef readonly bint attributes  # positions have attributes, not columns
@@ -441,10 +456,11 @@ cdef class RuntimeModel:
     def __init__(self, data):
         cdef kcrf_error error
         cdef kcrf_text label
-        self.data, self.idle = data, []
-        if len(data) and <size_t>&self.data[0] % 8:
-            self.data = bytearray(data)
-        self.model = kcrf_open_memory(&self.data[0] if len(data) else NULL, len(data), &error)
+        self.idle = []
+        if isinstance(data, list):
+            self.model = self.by_sections(data, &error)
+        else:
+            self.model = self.of_file(data, &error)
         if self.model == NULL:
             raise ValueError(error.text.decode("utf-8", "replace"))
         self.attributes = kcrf_takes_attributes(self.model)
@@ -453,6 +469,29 @@ cdef class RuntimeModel:
             label = kcrf_label_name(self.model, k)
             names.append(label.text[:label.size].decode())
         self.labels = tuple(names)
+
+    cdef kcrf_model* of_file(self, data, kcrf_error* error) except? NULL:
+        cdef const uint8_t[::1] view = data
+        if len(data) and <size_t>&view[0] % 8:
+            view = bytearray(data)
+        self.data = view
+        return kcrf_open_memory(&view[0] if len(data) else NULL, len(data), error)
+
+    cdef kcrf_model* by_sections(self, list sections, kcrf_error* error) except? NULL:
+        """Open a model by (number of items, their bytes) of each section."""
+        cdef const void* at[SECTIONS]
+        cdef uint64_t count[SECTIONS]
+        cdef const uint8_t[::1] view
+        self.data = []
+        if len(sections) != SECTIONS:
+            raise ValueError(f"{len(sections)} sections, expected {SECTIONS}")
+        for k, (items, data) in enumerate(sections):
+            view = data if len(data) else bytes(8)
+            if k != TEXT and <size_t>&view[0] % 8:
+                view = bytearray(view)
+            at[k], count[k] = &view[0], items
+            self.data.append(view)
+        return kcrf_open_sections(at, count, error)
 
     def __dealloc__(self):
         kcrf_close(self.model)

@@ -60,9 +60,9 @@ class ShardPart:
         found = self.shard.load(encoding_of(self.folder, self.digest), check=False)
         return found if self.sequences is None else found.subset(self.sequences)
 
-    def inputs(self, features: Sequence[str]) -> Inputs:
+    def inputs(self, features: Sequence[str], zeros: bool = False) -> Inputs:
         """Return the inputs of some features at its positions."""
-        return encoding_of(self.folder, self.digest).inputs(self.dataset(), features).seen()
+        return encoding_of(self.folder, self.digest).inputs(self.dataset(), features, zeros).seen()
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +96,9 @@ class ShardedData(TrainingData):
             self.observer.steps("going through shards", number, len(self.parts))
             yield part
 
-    def inputs_of(self, features: tuple[str, ...]) -> ShardInputs:
-        return ShardInputs(features, self.encoding.inputs(self.encoding.empty_dataset(), features), self)
+    def inputs_of(self, features: tuple[str, ...], zeros: bool = False) -> ShardInputs:
+        like = self.encoding.inputs(self.encoding.empty_dataset(), features)
+        return ShardInputs(features, like, self, zeros)
 
     def with_pivots(self, term: FittedTerm, dtype: np.dtype, observer: Observer) -> FittedTerm:
         """Return a term whose pivots were chosen on a sample, with kernel values of all parts."""
@@ -121,12 +122,12 @@ class ShardInputs(TermInputs):
     in_memory = False
     where_shared = " in its shard"
 
-    def __init__(self, features: tuple[str, ...], like: Inputs, data: ShardedData):
-        self.features, self.like, self._data = features, like, data
+    def __init__(self, features: tuple[str, ...], like: Inputs, data: ShardedData, zeros: bool):
+        self.features, self.like, self._data, self._zeros = features, like, data, zeros
 
     def __iter__(self) -> Iterator[Inputs]:
         for part in self._data.visited():
-            yield part.inputs(self.features)
+            yield part.inputs(self.features, self._zeros)
 
     def fitted_to(self) -> Inputs:
         norms, first = [], None
@@ -177,7 +178,7 @@ class Scratch(ScratchFolder):
         by_columns = own.rows.by_columns()
         arrays = [own.rows.indptr, own.rows.indices, own.rows.values, own.dense]
         arrays += [by_columns.indptr, by_columns.indices, by_columns.values]
-        arrays += [each for each in (own.rest, group) if each is not None]
+        arrays += [each for each in (own.rest, *(own.rows.zeros or ()), group) if each is not None]
         self._count += 1
         path = os.path.join(self.path, f"map-{self._count:06d}")
         try:
@@ -188,7 +189,8 @@ class Scratch(ScratchFolder):
         except OSError as error:
             why = f"{error.strerror}, where scratch files of training go: make room, or put the shards on another disk"
             raise OSError(error.errno, why, self._place) from None
-        return WrittenMap(path, own.columns, spec.nbytes, own.rows.width, own.rest is not None, group is not None)
+        having = own.rest is not None, own.rows.zeros is not None, group is not None
+        return WrittenMap(path, own.columns, spec.nbytes, own.rows.width, *having)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +202,7 @@ class WrittenMap:
     nbytes: int
     width: int  # of its sparse part
     has_rest: bool
+    has_zeros: bool
     repeated: bool
 
     table = 0
@@ -222,6 +225,7 @@ class WrittenMap:
             dense = array()
             by_columns = CompressedRows(len(rows.indptr) - 1, array(), array(), array(), nothing)
             rest = array() if self.has_rest else None
+            rows = replace(rows, zeros=(array(), array()) if self.has_zeros else None)
             own = ExplicitMap(rows, dense, dense.dtype, rest=rest, by_columns=by_columns)
             return RepeatedMap(own, array(), workers) if self.repeated else own
 
