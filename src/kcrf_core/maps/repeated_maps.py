@@ -145,8 +145,8 @@ class RepeatedMap(FeatureMap):
         pairs = np.unique(self.group[rows].astype(np.int64) * width + columns)
         return self.distinct.seen_with(pairs // width, pairs % width, width)
 
-    def used_columns(self) -> np.ndarray:
-        return self.distinct.used_columns()
+    def used_columns(self, least_rows: int = 1) -> np.ndarray:
+        return self.distinct.used_columns()  # conjunctions, which have cut-offs, are held row by row
 
     def narrow(self, columns: np.ndarray) -> RepeatedMap:
         return RepeatedMap(self.distinct.narrow(columns), self.group, self._workers)

@@ -29,6 +29,7 @@ from ..objective import Objective, Vector
 from ..objective.solvers import ALL_TERMS, PASSES, Stage, Trial
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick, span_bonuses
 from ..system import counted, hand_back
+from .folds import fold_of
 from .held_out import (
     BLOCKS,
     BONUS,
@@ -246,11 +247,8 @@ class _Fold:
 
     def __init__(self, task: TrainingTask, split: Split):
         self.pieces = split.held
-        # Columns that the sample lacks would stay at zero: left out, they cost nothing.
-        sample = task.pieces(split.fit)
-        self.used = [None if term.map is None else term.map.used_columns() for term in sample.terms]
-        self.sample = sample.narrow(self.used).in_double()
-        self.held = task.pieces(split.held).narrow(self.used).in_double()
+        fold = fold_of(task, split)
+        self.used, self.sample, self.held = fold.columns, fold.sample.in_double(), fold.held.in_double()
         self.fits: dict[Steps, list[np.ndarray]] = {}  # blocks of each term
 
     def by_unit(self, counts: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from ..objective import Engine, Objective, Partition, Vector
 from ..objective.solvers import INTERRUPTED, Observer, Run, SolverResult
 from ..system import Workers, piece_rows, sequence_rows
 from .held_out import Pieces
+from .restriction import Restriction
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class TrainingTask:
     dtype: np.dtype
     forbidden: Edges | None = None  # transitions that are ruled out, as minus infinity
     c1: float = 0.0  # of an L1 penalty
+    restriction: Restriction | None = None  # to what its own data has; None: no folds are made of it
     # With an executor or a device: engines of terms by their names, whose data it has.
     engines: dict[tuple[str, ...], Engine] = field(default_factory=dict, init=False, compare=False, repr=False)
 
