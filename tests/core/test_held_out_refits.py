@@ -177,6 +177,21 @@ def test_a_search_judges_as_models_that_never_saw_the_fold(rng, workers, setting
     assert_judged_as_refits(config_of(**SETTINGS[setting]), drawn_corpus(rng), workers)
 
 
+@pytest.mark.parametrize("setting", ["all pairs", "observed features", "least counts", "L1, observed features"])
+def test_the_final_fit_begins_at_the_parameters_of_a_fold(rng, workers, setting):
+    """With a single fold, these are the optimum of its training part."""
+    corpus, config = drawn_corpus(rng), config_of(**SETTINGS[setting])
+    split = splits_of(corpus).splits[0]
+    encoding, dataset = fit_encoding(config, corpus)
+    run = TrainingRun(encoding, dataset, config, workers, TrainOptions())
+    prior = run.judge(Splits((split,), "sequences", corpus.positions))
+    sample = run.fit_terms().pieces(split.fit)
+    encoding, dataset = fit_encoding(config, corpus.subset(split.fit.unit))
+    _, report = train(encoding, dataset, config, workers=workers)
+    found = sample.objective(prior.sigma2).evaluate(prior.theta)
+    np.testing.assert_allclose(found.value, report.result.value, rtol=1e-6)
+
+
 @pytest.mark.parametrize("setting", ["all pairs", "observed features", "L1", "second order", "cut-off of conjunctions"])
 def test_a_label_of_one_fold_is_impossible_in_it(rng, workers, setting):
     corpus = drawn_corpus(rng, rare="B-D")

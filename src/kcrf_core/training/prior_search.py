@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..errors import Interrupted
-from ..objective import Objective, Vector
+from ..objective import Objective, ObjectiveTerm, Vector
 from ..objective.solvers import ALL_TERMS, PASSES, Stage, Trial
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick, span_bonuses
 from ..system import counted, hand_back
@@ -270,6 +270,22 @@ class _Fold:
         return None if near is None else objective.vector({j: _coarse(own) for j, own in enumerate(self.fits[near])})
 
 
+def _spread(block: np.ndarray, part: ObjectiveTerm, columns: np.ndarray, whole: ObjectiveTerm) -> np.ndarray:
+    """Return the parameters of a term of a fold, with a map of these columns of the whole, as those of the whole.
+
+    Parameters that the fold lacks are zero there.
+    """
+    width, out = whole.columns, np.zeros(whole.size)
+    numbers = np.arange(len(block)) if part.places is None else part.places.kept
+    places = columns[numbers // width] * width + numbers % width
+    if whole.places is None:
+        out[places] = block
+        return out
+    known = np.isin(places, whole.places.kept, assume_unique=True)
+    out[np.searchsorted(whole.places.kept, places[known])] = block[known]
+    return out
+
+
 def _coarse(block: np.ndarray) -> np.ndarray:
     """Round parameters to multiples of a power of two, such that rounding errors of the fit are lost."""
     size = math.sqrt(float(np.square(block).mean())) if block.size else 0.0
@@ -392,11 +408,8 @@ class _Search:
             parts: list[np.ndarray] = []
             for fold in self._folds:
                 part, columns = fold.fits[best][j], fold.used[j]
-                if columns is not None:  # parameters of columns that a fold lacks are zero there
-                    narrow = fold.sample.objective(sigma2)
-                    weights = np.zeros((term.rows, term.columns))
-                    weights[columns] = narrow.weights_of(narrow.vector({j: part}), j)
-                    part = full.block_of(weights, j)
+                if columns is not None:
+                    part = _spread(part, fold.sample.terms[j], columns, term)
                 parts.append(part)
             blocks[j] = sum(parts, np.zeros_like(parts[0])) / len(parts)
         return Prior(sigma2, full.vector(blocks), tuple(each.trial for each in self._found.values()), held_out)

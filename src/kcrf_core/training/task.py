@@ -10,7 +10,6 @@ import numpy as np
 from ..chains import Edges, Problem
 from ..errors import Interrupted
 from ..features import FittedTerm
-from ..maps import KeptPlaces
 from ..objective import Engine, Objective, Partition, Vector
 from ..objective.solvers import INTERRUPTED, Observer, Run, SolverResult
 from ..system import Workers, piece_rows, sequence_rows
@@ -82,16 +81,15 @@ class TrainingTask:
         return replace(self, terms=tuple(terms), dtype=np.dtype(np.float64))
 
     def narrow(self, columns: Sequence[np.ndarray | None]) -> TrainingTask:
-        """Return the task on these columns of each map, in ascending order; None for a term without a map."""
+        """Return the task on these columns of each map, in ascending order; None for a term without a map.
+
+        All weights of its maps have parameters.
+        """
         terms = []
         for term, own in zip(self.terms, columns, strict=True):
             if own is not None and term.map is not None:
-                places, width = term.places, term.columns
-                if places is not None:
-                    kept = places.kept[np.isin(places.kept // width, own)]
-                    places = KeptPlaces(np.searchsorted(own, kept // width) * width + kept % width, len(own), width)
                 roots = None if term.roots is None else term.roots[own]
-                term = replace(term, map=term.map.narrow(own), places=places, roots=roots)
+                term = replace(term, map=term.map.narrow(own), roots=roots)
             terms.append(term)
         return replace(self, terms=tuple(terms))
 
