@@ -63,7 +63,8 @@ class RareValues:
         """Return a dataset of the same encoding without these values."""
         codes, bag = dataset.codes.copy(), dataset.bag
         for column, rare in zip(codes.T, self.fields, strict=True):
-            column[(column >= 0) & rare[np.maximum(column, 0)]] = NOTHING
+            known = np.flatnonzero(column >= 0)
+            column[known[rare[column[known]]]] = NOTHING
         if bag is not None and self.attributes is not None:
             there = ~self.attributes[bag.indices]
             ends = offsets_of(there)[bag.indptr].astype(bag.indptr.dtype)
