@@ -238,6 +238,16 @@ def test_attributes_are_counted_in_the_training_part(rng, workers, kind):
         assert_judged_as_refits(config_of(training, features=features, min_count=3), corpus, workers)
 
 
+def test_values_that_are_looked_up_are_counted_in_the_training_part(rng, workers, tmp_path):
+    paths = [f"{word % 7:03b}{word % 2}\tw{word}\t1" for word in range(10)]  # other words have no path
+    (tmp_path / "paths.txt").write_text("\n".join(paths) + "\n")
+    features = [{"column": "c1", "window": [0]}, {"column": "c0", "lookup": "clusters", "length": 3, "window": [0, 1]}]
+    where = {"clusters": str(tmp_path / "paths.txt"), "lexicons": {"few": ["w3", "w12"]}, "min_count": 20}
+    features.append({"column": "c0", "lookup": "few", "window": [-1, 0]})
+    for training in ({}, OBSERVED):
+        assert_judged_as_refits(config_of(training, features=features, **where), drawn_corpus(rng), workers)
+
+
 @pytest.mark.parametrize("training", [{}, OBSERVED, {"observed_transitions": True}], ids=str)
 def test_terms_are_chosen_as_by_models_that_never_saw_the_fold(rng, workers, training):
     """The gain in log p of held-out sequences, some of which are impossible."""
