@@ -1,9 +1,10 @@
-"""Weights of observed or of all pairs of a feature and a label, with and without conjunctions, and the bonus for spans.
+"""Weights of observed or of all pairs of a feature and a label, conjunctions, and the bonus for spans.
 
     python measure.py conll2000 200 0 DATA >> lines; python measure.py --table lines
 
-A draw is so many random sequences of a training part. `kcrf train` chooses sigma2, decoder and bonus on folds of them;
-the models then label other sequences of the same part, 2,000 of CoNLL-2000 and 1,200 of wnut17, else all that are left.
+A draw is so many random sequences of a training part. `kcrf train` chooses sigma2, decoder and bonus
+on folds of them; the models then label other sequences of the same part, 2,000 of CoNLL-2000 and
+1,200 of wnut17, else all that are left.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ def configurations(corpus):
     """Return configurations by name: those of `kcrf tune`, or linear weights of attributes."""
     if corpus.attributes is not None:
         return {name: {"training": {"observed_features": name == "observed"}} for name in LINEAR}
-    space, found = make_space(corpus, {}, "experiment"), {}
+    space, configs = make_space(corpus, {}, "experiment"), {}
     for names, conjunctions in ((LINEAR, "none"), (PAIRS, "pairs 1")):
         for name, weights in zip(names, LINEAR, strict=True):
-            found[name] = space.raw(space.start.changed(weights=weights, conjunctions=conjunctions))
-    return found
+            configs[name] = space.raw(space.start.changed(weights=weights, conjunctions=conjunctions))
+    return configs
 
 
 def read(name, draw, folder):
@@ -68,10 +69,11 @@ def measured(name, size, draw, folder, only):
                 bonus = best_bonus(max(yardstick.value(counts[key]) for key in ("viterbi", "bonus")))
             encoded = encoding.encode(others)
 
-            def figure(own, encoded=encoded, f1=f1):
-                labels = CodedColumn(list(own.labels), own.tag(encoded, workers))
-                found = evaluate(others.columns[-1], labels, others.offsets, known_labels=own.labels)
-                return 100 * (found.spans.total.f1 if f1 else found.accuracy)
+            def figure(tagger, encoded=encoded, f1=f1):
+                labels = CodedColumn(list(tagger.labels), tagger.tag(encoded, workers))
+                gold = others.columns[-1]
+                scores = evaluate(gold, labels, others.offsets, known_labels=tagger.labels)
+                return 100 * (scores.spans.total.f1 if f1 else scores.accuracy)
 
             known = np.flatnonzero(encoded.known_labels >= 0)
             gold = model.infer(encoded).marginals.node[known, encoded.known_labels[known]]

@@ -1,6 +1,7 @@
-"""Figures of held-out data are those of models that never saw it, for every setting that looks at labels or counts.
+"""Figures of held-out data are those of models that never saw it, whatever looks at labels or counts.
 
-Each fold of a search is compared with a model that was trained on the training part alone, from its text on.
+Each fold of a search is compared with a model that was trained on the training part alone, from its
+text on.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ OBSERVED = {"observed_features": True}
 
 
 def drawn_corpus(rng, sequences=36, words=14, rare=None, noise=0.3):
-    """Spans that follow words loosely, so that words, pairs of words and labels, and transitions are seen once."""
+    """Spans that follow words loosely; words, pairs with labels, and transitions may be seen once."""
     columns, labels, lengths = ([], []), [], rng.integers(3, 9, sequences)
     for length in lengths.tolist():
         before = "O"
@@ -84,7 +85,7 @@ def splits_of(corpus):
 
 
 def refits(config, corpus, splits, labels, workers, bonus=0.0, **options):
-    """Figures of models that were trained on the training part of each fold alone, to the last digits."""
+    """Figures of models that were trained on the training part of each fold, to the last digits."""
     yardstick = choose_yardstick(labels, config.training.metric).of_labels
     logs, sequence_logs, counts = [], [], {}
     floor = math.log(SMALLEST_PROBABILITY)
@@ -92,22 +93,22 @@ def refits(config, corpus, splits, labels, workers, bonus=0.0, **options):
         rest, test = corpus.subset(split.fit.unit), corpus.subset(split.held.unit)
         encoding, dataset = fit_encoding(config, rest)
         model, _ = TrainingRun(encoding, dataset, config, workers, TrainOptions(**options)).run()
-        held = encoding.encode(test)
-        node, known = model.infer(held).marginals.node, held.known_labels
+        held_out = encoding.encode(test)
+        node, known = model.infer(held_out).marginals.node, held_out.known_labels
         gold = np.where(known >= 0, node[np.arange(len(known)), np.maximum(known, 0)], 0.0)
-        logs.append(np.add.reduceat(np.log(np.maximum(gold, SMALLEST_PROBABILITY)), held.offsets[:-1]))
-        scores, edges = model.potentials(held)
-        of_paths = chain.path_scores(scores, edges, held.offsets, np.maximum(known, 0))
-        log_p = of_paths - chain.marginals(scores, edges, held.offsets).log_z
-        impossible = np.isneginf(log_p) | (np.minimum.reduceat(known, held.offsets[:-1]) < 0)
-        sequence_logs.append(np.where(impossible, floor * np.diff(held.offsets), log_p))
+        logs.append(np.add.reduceat(np.log(np.maximum(gold, SMALLEST_PROBABILITY)), held_out.offsets[:-1]))
+        scores, edges = model.potentials(held_out)
+        of_paths = chain.path_scores(scores, edges, held_out.offsets, np.maximum(known, 0))
+        log_p = of_paths - chain.marginals(scores, edges, held_out.offsets).log_z
+        impossible = np.isneginf(log_p) | (np.minimum.reduceat(known, held_out.offsets[:-1]) < 0)
+        sequence_logs.append(np.where(impossible, floor * np.diff(held_out.offsets), log_p))
         numbers = np.array([labels.index(label) for label in test.columns[-1]])
         decoders = {"viterbi": ("viterbi", 0.0), "posterior": ("posterior", 0.0)}
-        for name, (decode, own) in (decoders | ({"bonus": ("viterbi", bonus)} if bonus else {})).items():
-            best = replace(model, decode=decode, span_bonus=own).tag(held, workers)
+        for name, (decode, span_bonus) in (decoders | ({"bonus": ("viterbi", bonus)} if bonus else {})).items():
+            best = replace(model, decode=decode, span_bonus=span_bonus).tag(held_out, workers)
             best = np.array([labels.index(model.labels[y]) for y in best])
-            counts.setdefault(name, []).append(yardstick.counts(numbers, best, None, held.offsets))
-    counts = {name: np.concatenate(own) for name, own in counts.items()}
+            counts.setdefault(name, []).append(yardstick.counts(numbers, best, None, held_out.offsets))
+    counts = {name: np.concatenate(parts) for name, parts in counts.items()}
     return Figures(np.concatenate(logs), np.concatenate(sequence_logs), counts)
 
 
@@ -188,15 +189,16 @@ def test_the_final_fit_begins_at_the_parameters_of_a_fold(rng, workers, setting)
     sample = run.fit_terms().pieces(split.fit)
     encoding, dataset = fit_encoding(config, corpus.subset(split.fit.unit))
     _, report = train(encoding, dataset, config, workers=workers)
-    found = sample.objective(prior.sigma2).evaluate(prior.theta)
-    np.testing.assert_allclose(found.value, report.result.value, rtol=1e-6)
+    point = sample.objective(prior.sigma2).evaluate(prior.theta)
+    np.testing.assert_allclose(point.value, report.result.value, rtol=1e-6)
 
 
 @pytest.mark.parametrize("setting", ["all pairs", "observed features", "L1", "second order", "cut-off of conjunctions"])
 def test_a_label_of_one_fold_is_impossible_in_it(rng, workers, setting):
     corpus = drawn_corpus(rng, rare="B-D")
     held_out = assert_judged_as_refits(config_of(**SETTINGS[setting]), corpus, workers)
-    second = int((number_of_fold(corpus) == 0).sum())  # the second sequence is the first of the second fold
+    # The second sequence is the first of the second fold.
+    second = int((number_of_fold(corpus) == 0).sum())
     assert held_out.log_counts[second, 0] < math.log(SMALLEST_PROBABILITY) < held_out.log_counts[:second, 0].min()
 
 
@@ -226,7 +228,8 @@ def test_frequent_pairs_are_those_of_the_training_part(rng, workers):
 def test_attributes_are_counted_in_the_training_part(rng, workers, kind):
     corpus = drawn_corpus(rng)
     if kind == "templates":
-        lines = ("U:%x[0,0]", "U:%x[-1,0]", "U1:%x[0,0]/%x[0,1]")  # the first two give the same strings
+        # The first two lines give the same strings.
+        lines = ("U:%x[0,0]", "U:%x[-1,0]", "U1:%x[0,0]/%x[0,1]")
         features = [{"name": "templates", "type": "templates", "templates": list(lines)}]
     else:
         names = [f"{word}|{tag}" for word, tag in zip(*corpus.columns[:2], strict=True)]
@@ -239,7 +242,8 @@ def test_attributes_are_counted_in_the_training_part(rng, workers, kind):
 
 
 def test_values_that_are_looked_up_are_counted_in_the_training_part(rng, workers, tmp_path):
-    paths = [f"{word % 7:03b}{word % 2}\tw{word}\t1" for word in range(10)]  # other words have no path
+    # Other words have no path.
+    paths = [f"{word % 7:03b}{word % 2}\tw{word}\t1" for word in range(10)]
     (tmp_path / "paths.txt").write_text("\n".join(paths) + "\n")
     features = [{"column": "c1", "window": [0]}, {"column": "c0", "lookup": "clusters", "length": 3, "window": [0, 1]}]
     where = {"clusters": str(tmp_path / "paths.txt"), "lexicons": {"few": ["w3", "w12"]}, "min_count": 20}
@@ -259,7 +263,7 @@ def test_terms_are_chosen_as_by_models_that_never_saw_the_fold(rng, workers, tra
     hold_out = HoldOut(folds=number_of_fold(corpus))
     options = TrainOptions(select_terms=True, hold_out=hold_out)
     _, report = TrainingRun(encoding, dataset, config, workers, options).run()
-    judged = {found.term: found for found in report.structure.judgements}
+    judged = {judgement.term: judgement for judgement in report.structure.judgements}
     with_words = config_of(training, [words, edge], features)
     # Transitions alone: words that always are the same say nothing.
     same = [{"column": "same", "window": [0]}]
@@ -289,7 +293,7 @@ def test_shards_are_judged_as_one_file(rng, workers, tmp_path, training):
 
 
 def test_blocks_are_judged_by_the_other_blocks(rng, workers):
-    """One sequence, whose beginning and end are cut off from most blocks; windows look across cuts."""
+    """Beginning and end of the sequence are cut off from most blocks; windows look across cuts."""
     corpus = drawn_corpus(rng, sequences=40)
     corpus = replace(corpus, offsets=corpus.offsets[[0, -1]])
     config = config_of({**OBSERVED, "observed_transitions": True}, features=[{"column": "c0", "window": [-1, 0, 1]}])
@@ -299,22 +303,22 @@ def test_blocks_are_judged_by_the_other_blocks(rng, workers):
     held_out = judge(encoding, dataset, config, splits=splits, workers=workers).judged
     logs = []
     for split in splits.splits:
-        rest, test = (
-            dataset.pieces(own.first, own.last, np.zeros(len(own.first), dtype=int),
-                           pieces_of(dataset.offsets, own.first, own.last, None)[1])
-            for own in (split.fit, split.held)
-        )  # fmt: skip
+        parts = []
+        for pieces in (split.fit, split.held):
+            _, cut, sequences = pieces_of(dataset.offsets, pieces.first, pieces.last, None)
+            parts.append(dataset.pieces(pieces.first, pieces.last, sequences, cut))
+        rest, test = parts
         model, _ = train(encoding, rest, config, workers=workers)
         log_p = np.zeros(test.positions)
-        for own, part, where in cut_parts(model, test):
-            node = own.infer(part).marginals.node
-            log_p[where] = np.log(np.maximum(node[np.arange(part.positions), part.labels], SMALLEST_PROBABILITY))
+        for cut_model, part, rows in cut_parts(model, test):
+            node = cut_model.infer(part).marginals.node
+            log_p[rows] = np.log(np.maximum(node[np.arange(part.positions), part.labels], SMALLEST_PROBABILITY))
         logs.append(np.add.reduceat(log_p, test.offsets[:-1]))
     np.testing.assert_allclose(held_out.log_counts[:, 0], np.concatenate(logs), rtol=1e-4, atol=1e-4)
 
 
 def test_transitions_at_ends_may_not_be_seen_in_a_training_part(rng, workers):
-    """Of a sequence in blocks, the first block alone has its beginning, and the last one its end."""
+    """The first block alone has the beginning of the sequence, and the last one its end."""
     corpus = drawn_corpus(rng, sequences=40)
     corpus = replace(corpus, offsets=corpus.offsets[[0, -1]])
     config = config_of(features=[{"column": "c0", "window": [0]}], rules={"forbid": ["unseen"]})
@@ -353,38 +357,38 @@ def test_labels_that_are_not_observed_may_leave_nothing_to_a_fold(workers):
 
 
 def test_calibration_does_not_learn_from_labels_that_a_fold_lacks(rng, workers, monkeypatch):
-    """They have no gold label there, and values that are too rare in the other folds are unknown."""
+    """They have no gold label there; values that are too rare in the other folds are unknown."""
     corpus, config = drawn_corpus(rng, rare="B-D"), config_of({"tolerance": 1e-3}, min_count=3)
     encoding, dataset = fit_encoding(config, corpus)
     model, report = train(encoding, dataset, config, workers=workers)
     judged = []
 
-    def recorded(own, held, rows, workers):
-        judged.append((own, held))
-        return scored_parts(own, held, rows, workers)
+    def recorded(fitted, held_out, rows, workers):
+        judged.append(held_out)
+        return scored_parts(fitted, held_out, rows, workers)
 
     monkeypatch.setattr(calibrating, "scored_parts", recorded)
     hold_out = HoldOut(folds=number_of_fold(corpus))
     fit_calibration(model, report, encoding, dataset, config, workers, hold_out)
     assert len(judged) == FOLDS
-    for fold, (_, held) in enumerate(judged):
-        rest, test = (corpus.subset(np.flatnonzero(part)) for part in (number_of_fold(corpus) != fold,
-                                                                       number_of_fold(corpus) == fold))  # fmt: skip
+    for fold, held_out in enumerate(judged):
+        inside = number_of_fold(corpus) == fold
+        rest, test = (corpus.subset(np.flatnonzero(part)) for part in (~inside, inside))
         refitted, _ = fit_encoding(config, rest)
         expected = refitted.encode(test)
-        np.testing.assert_array_equal(held.known_labels < 0, expected.known_labels < 0)
-        np.testing.assert_array_equal(held.codes < 0, expected.codes < 0)
-    assert sum((held.known_labels < 0).sum() for _, held in judged) == 1
+        np.testing.assert_array_equal(held_out.known_labels < 0, expected.known_labels < 0)
+        np.testing.assert_array_equal(held_out.codes < 0, expected.codes < 0)
+    assert sum((held_out.known_labels < 0).sum() for held_out in judged) == 1
 
 
 def test_cross_validation_counts_a_label_that_a_fold_lacks(rng, workers):
     """Its log p is the floor."""
     corpus, config = drawn_corpus(rng, rare="B-D"), config_of({"metric": "log-loss"})
     plan = make_plan(corpus, config.to_dict(), "test", (Setting({}, {}),), Division(numbers=number_of_fold(corpus)))
-    found = {task.fold: result for task, result in run_plan(plan).items()}
+    results = {task.fold: result for task, result in run_plan(plan).items()}
     expected = refits(config, corpus, splits_of(corpus), plan.labels, workers).logs
     numbers = np.sort(number_of_fold(corpus))
     for fold in range(FOLDS):
         sums = expected[numbers == fold].sum()
-        np.testing.assert_allclose(found[fold]["log_loss"], -sums / found[fold]["positions"], rtol=1e-4)
+        np.testing.assert_allclose(results[fold]["log_loss"], -sums / results[fold]["positions"], rtol=1e-4)
     assert expected.min() < math.log(SMALLEST_PROBABILITY)

@@ -111,7 +111,7 @@ def hold(
 
 
 def impossible_sequences(problem: Problem, forbidden: chain.Edges) -> Iterator[tuple[int, int]]:
-    """Yield the first position of each sequence that has no allowed labelling, and the one where none is left."""
+    """Yield the first position of each sequence without an allowed labelling, and where none is left."""
     labels, offsets, cut = problem.labels, problem.offsets, problem.cut
     none, ones = np.zeros((len(labels), len(forbidden.start))), np.ones(len(offsets) - 1)
     held = hold(labels, offsets, none, forbidden, ones, problem.half_known)

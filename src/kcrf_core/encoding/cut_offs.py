@@ -1,6 +1,7 @@
-"""Values that a part of the data has too rarely for their cut-offs, though all of the data has them often enough.
+"""Values that are too rare in a part of the data for their cut-offs, but not in all of it.
 
-A fold of the data has the vocabulary of all data. Training on its training part alone would have left these values out.
+A fold has the vocabulary of all data. Training on its training part alone would have left these
+values out.
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ class RareValues:
 
     @classmethod
     def of(cls, encoding: Encoding, dataset: Dataset, rows: np.ndarray, min_count: int) -> RareValues | None:
-        """Return values that some rows of a dataset have less often than their cut-offs; None if there is no cut-off.
+        """Return values that some rows have less often than their cut-offs; None without any cut-off.
 
-        `min_count` is the cut-off of features that have none of their own. Values are counted at the positions
-        themselves, or, where a feature does not look there, at the offset next to it.
+        `min_count` is the cut-off of features that have none of their own. Values are counted at the
+        positions themselves, or, where a feature does not look there, at the offset next to it.
         """
-        limits = {one.config.name: one.config.min_count or min_count for one in encoding.features}
+        configs = [feature.config for feature in encoding.features]
+        limits = {config.name: config.min_count or min_count for config in configs}
         if max(limits.values(), default=1) == 1:
             return None
         fields: list[np.ndarray] = []
@@ -54,9 +56,10 @@ class RareValues:
                     fields.append(_rare_tuples(feature, w, codes, least, rare))
             elif not isinstance(feature, RealFeature):
                 nearest = len(fields) + int(np.argmin(np.abs(feature.config.seen)))
-                own = _rare_codes(feature, dataset.codes[rows, nearest], least)
-                rare[feature.config.name] = own
-                fields += [np.append(own, np.zeros(2 * feature.reach, dtype=bool))] * len(feature.config.seen)
+                rare_codes = _rare_codes(feature, dataset.codes[rows, nearest], least)
+                rare[feature.config.name] = rare_codes
+                beyond_ends = np.zeros(2 * feature.reach, dtype=bool)
+                fields += [np.append(rare_codes, beyond_ends)] * len(feature.config.seen)
         return cls(tuple(fields), attributes)
 
     def left_out_of(self, dataset: Dataset) -> Dataset:
@@ -66,9 +69,9 @@ class RareValues:
             known = np.flatnonzero(column >= 0)
             column[known[rare[column[known]]]] = NOTHING
         if bag is not None and self.attributes is not None:
-            there = ~self.attributes[bag.indices]
-            ends = offsets_of(there)[bag.indptr].astype(bag.indptr.dtype)
-            bag = type(bag)((bag.data[there], bag.indices[there], ends), shape=bag.shape)
+            kept = ~self.attributes[bag.indices]
+            ends = offsets_of(kept)[bag.indptr].astype(bag.indptr.dtype)
+            bag = type(bag)((bag.data[kept], bag.indices[kept], ends), shape=bag.shape)
         return replace(dataset, codes=codes, bag=bag)
 
 
@@ -91,13 +94,13 @@ def _rare_codes(feature: CategoricalFeature, codes: np.ndarray, least: int) -> n
 def _rare_tuples(
     feature: ConjunctionFeature, w: int, codes: np.ndarray, least: int, rare: dict[str, np.ndarray]
 ) -> np.ndarray:
-    """Return True for tuples of the w-th offset that are too rare, or have a part that is, [tuples]."""
+    """Return True for tuples of the w-th offset that are too rare or have such a part, [tuples]."""
     size = feature.field_sizes[w]
     out = _counts(codes, size) < least if least > 1 else np.zeros(size, dtype=bool)
     for part, of_tuples in zip(feature.parts, feature.part_codes(w, np.arange(size)), strict=True):
-        own = rare.get(part.config.name)
-        if own is not None:  # else a column without a cut-off
-            out |= np.append(own, False)[np.minimum(of_tuples, len(own))]
+        rare_part = rare.get(part.config.name)
+        if rare_part is not None:  # else a column without a cut-off
+            out |= np.append(rare_part, False)[np.minimum(of_tuples, len(rare_part))]
     return out
 
 

@@ -117,7 +117,7 @@ class FeatureMap(ABC):
         """Return the map whose passes in double precision find all digits; values are held, or computed every time."""
 
     def used_columns(self, least_rows: int = 1) -> np.ndarray:
-        """Return columns that are not zero throughout, sparse ones of explicit maps if so many rows have them."""
+        """Return columns that are not zero throughout, sparse ones if so many rows have them."""
         return np.flatnonzero(self.column_squares())
 
     @abstractmethod

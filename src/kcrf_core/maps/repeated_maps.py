@@ -146,7 +146,8 @@ class RepeatedMap(FeatureMap):
         return self.distinct.seen_with(pairs // width, pairs % width, width)
 
     def used_columns(self, least_rows: int = 1) -> np.ndarray:
-        return self.distinct.used_columns()  # conjunctions, which have cut-offs, are held row by row
+        # Conjunctions, which have cut-offs, are held row by row.
+        return self.distinct.used_columns()
 
     def narrow(self, columns: np.ndarray) -> RepeatedMap:
         return RepeatedMap(self.distinct.narrow(columns), self.group, self._workers)

@@ -326,7 +326,7 @@ def run_task(
 
 
 def _log_loss(probabilities: Probabilities, test: Dataset) -> float:
-    """Return the log-loss of a test part; labels that the training part lacks count as impossible."""
+    """Return the log-loss of a test part; labels that training lacks count as impossible."""
     assert probabilities.gold is not None
     gold = np.where(test.known_labels == UNKNOWN, 0.0, probabilities.gold)
     gold = gold[~np.isnan(gold)]

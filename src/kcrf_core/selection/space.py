@@ -145,8 +145,8 @@ class TextBlock(ColumnBlock):
         bigrams = (NONE, *(["tags"] if tuples else []), "all", *([GRAMS] if tags else []))
         self._shapes = shape_features(names, words, self.labels)
         choices = [Choice("bigrams", bigrams, "tags" if tuples else NONE), Choice("conjunctions", near, NONE)]
-        # Conjunctions gain no more than words do from weights for pairs of a feature and a label that were not
-        # observed, which are ten times as many (`experiments/observed`).
+        # Conjunctions gain no more than words do from weights for pairs of a feature and a label
+        # that were not observed, which are ten times as many (`experiments/observed`).
         pairs, wide, triples = ({"conjunctions": value} for value in ("pairs 1", "pairs 2", "triples 1"))
         seeds = [{"weights": "all"}, pairs] if self.observed else [pairs]
         if words:

@@ -248,7 +248,8 @@ class _Fold:
     def __init__(self, task: TrainingTask, split: Split):
         self.pieces = split.held
         fold = fold_of(task, split)
-        self.used, self.sample, self.held = fold.columns, fold.sample.in_double(), fold.held.in_double()
+        self.used = fold.columns
+        self.sample, self.held = fold.sample.in_double(), fold.held_out.in_double()
         self.fits: dict[Steps, list[np.ndarray]] = {}  # blocks of each term
 
     def by_unit(self, counts: np.ndarray) -> np.ndarray:
@@ -271,7 +272,7 @@ class _Fold:
 
 
 def _spread(block: np.ndarray, part: ObjectiveTerm, columns: np.ndarray, whole: ObjectiveTerm) -> np.ndarray:
-    """Return the parameters of a term of a fold, with a map of these columns of the whole, as those of the whole.
+    """Return parameters of a term of a fold as those of the whole, of which its map has these columns.
 
     Parameters that the fold lacks are zero there.
     """

@@ -1,4 +1,4 @@
-"""Settings by which data decides on weights, values, transitions and labels, of all data or of a part of it."""
+"""Settings by which data decides on weights, values, transitions and labels."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Restriction:
     encoding: Encoding
     dataset: Dataset  # with the positions of the task
     config: Config
-    least: float | None = None  # sum of the values of a pair of a feature and a label that has a weight
+    least: float | None = None  # sum of the values of a feature with a label, for a weight
 
     def terms(
         self, fitted: Sequence[FittedTerm], problem: Problem, workers: Workers, observer: Observer
     ) -> tuple[FittedTerm, ...]:
-        """Return terms with weights for those pairs of a feature and a label that the problem has."""
+        """Return terms with weights for pairs of a feature and a label that the problem has."""
         terms = list(fitted)
         if self.config.training.observed_features:
             terms = observed_only(terms, problem, workers, observer)
@@ -38,7 +38,7 @@ class Restriction:
         return tuple(terms)
 
     def transitions(self, problem: Problem) -> Transitions:
-        """Return the transitions that a part of the data allows, none of them with a label that it lacks."""
+        """Return the transitions that some data allows, none of them with a label that it lacks."""
         allowed, seen = allowed_by(self.encoding, problem, self.config.training, False), _seen_labels(problem)
         first, last = (ends & seen if (ends & seen).any() else seen for ends in (allowed.first, allowed.last))
         return Transitions(allowed.pairs & seen & seen[:, None], first, last)
@@ -51,18 +51,21 @@ class Restriction:
 def divided(
     encoding: Encoding, dataset: Dataset, rest: np.ndarray, test: np.ndarray, min_count: int
 ) -> tuple[Dataset, Dataset]:
-    """Return a training part and a held-out part, sequences by number, with values and labels of the training part."""
-    training, held = dataset.subset(rest), dataset.subset(test)
+    """Return two parts, sequences by number, both with values and labels of the first.
+
+    Labels that it lacks are unknown in the second.
+    """
+    training, held_out = dataset.subset(rest), dataset.subset(test)
     rare = RareValues.of(encoding, training, np.arange(training.positions), min_count)
     if rare is not None:
-        training, held = rare.left_out_of(training), rare.left_out_of(held)
-    seen, labels = _seen_labels(problem_of(encoding, training)), held.known_labels
+        training, held_out = rare.left_out_of(training), rare.left_out_of(held_out)
+    seen, labels = _seen_labels(problem_of(encoding, training)), held_out.known_labels
     unknown = (labels >= 0) & ~seen[np.maximum(labels, 0)]
-    return training, replace(held, labels=np.where(unknown, np.int32(UNKNOWN), labels))
+    return training, replace(held_out, labels=np.where(unknown, np.int32(UNKNOWN), labels))
 
 
 def _seen_labels(problem: Problem) -> np.ndarray:
-    """Return True for labels that are observed, or possible where they are half known, [Y]; for all if none is."""
+    """Return True for labels that are observed or half known, [Y]; for all if none is."""
     labels, seen = problem.labels, np.zeros(problem.label_count, dtype=bool)
     seen[labels[labels >= 0]] = True
     if problem.half_known is not None:

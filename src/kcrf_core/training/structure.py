@@ -273,7 +273,7 @@ class Selection:
         return self._given[name] or variance / (1.0 if own is None else own.mean_diagonal())
 
     def _carried(self, task: TrainingTask, theta: Vector, before: dict[str, float], after: dict[str, float]) -> Vector:
-        """Return parameters of one set of terms of a task for another: new terms at zero, old ones left out."""
+        """Return parameters of some terms of a task for others: new at zero, old ones left out."""
         old, new = task.objective(before), task.objective(after)
         known = {term.config.name: old.block(theta, j) for j, term in enumerate(task.present(before))}
         names = [term.config.name for term in task.present(after)]
@@ -284,13 +284,14 @@ class Selection:
         problem, thetas = self._task.problem, []
         held_out = np.zeros(len(problem.weights))
         task = replace(self._task, terms=self._task.present(before.sigma2 | sigma2))
-        for held, theta in zip(self._folds, before.fold_thetas, strict=True):
-            fold = fold_of(task, split_of(held, problem.offsets))
-            sample = fold.sample
-            begin = self._carried(sample, theta, before.sigma2, sigma2)
-            thetas.append(self._minimise(sample.objective(sigma2), begin))
-            found = fold.held.objective(sigma2).engine.sequence_log_probabilities(thetas[-1])
-            held_out[held] = problem.weights[held] * floored(found, np.diff(problem.offsets)[held])
+        for left_out, theta in zip(self._folds, before.fold_thetas, strict=True):
+            fold = fold_of(task, split_of(left_out, problem.offsets))
+            begin = self._carried(fold.sample, theta, before.sigma2, sigma2)
+            thetas.append(self._minimise(fold.sample.objective(sigma2), begin))
+            engine = fold.held_out.objective(sigma2).engine
+            log_p = engine.sequence_log_probabilities(thetas[-1])
+            lengths = np.diff(problem.offsets)[left_out]
+            held_out[left_out] = problem.weights[left_out] * floored(log_p, lengths)
         return Fit(sigma2, before.theta, before.value, before.slack, tuple(thetas), held_out)
 
     def _on_all(self, tried: Fit, before: Fit) -> Fit:
@@ -318,11 +319,11 @@ def _folds(problem: Problem, seed: int, wishes: HoldOut) -> list[np.ndarray]:
     return [np.isin(np.arange(len(lengths)), fold) for fold in folds[:wanted]]
 
 
-def split_of(held: np.ndarray, offsets: np.ndarray) -> Split:
-    """Return the fold that holds out whole sequences [S] bool, and is fitted to all others that are not empty."""
+def split_of(held_out: np.ndarray, offsets: np.ndarray) -> Split:
+    """Return the fold that holds out whole sequences [S] bool, and is fitted to the others."""
     filled = np.diff(offsets) > 0
-    every = Pieces(offsets[:-1], offsets[1:], np.arange(len(held)))
-    return Split(every.take(filled & ~held), every.take(filled & held))
+    every = Pieces(offsets[:-1], offsets[1:], np.arange(len(held_out)))
+    return Split(every.take(filled & ~held_out), every.take(filled & held_out))
 
 
 def exchanged(offsets: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -81,7 +81,7 @@ class TrainingTask:
         return replace(self, terms=tuple(terms), dtype=np.dtype(np.float64))
 
     def narrow(self, columns: Sequence[np.ndarray | None]) -> TrainingTask:
-        """Return the task on these columns of each map, in ascending order; None for a term without a map.
+        """Return the task on these columns of each map, ascending; None for a term without a map.
 
         All weights of its maps have parameters.
         """
