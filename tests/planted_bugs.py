@@ -304,6 +304,19 @@ BUGS = [
         "np.where(pair, Y, Y)",
         "core/test_exchange.py",
     ),
+    Bug(
+        "kcrf_core/training/folds.py",
+        "restriction.terms(sample.terms, sample.problem,",
+        "restriction.terms(sample.terms, held.problem,",
+        "core/test_held_out_refits.py",
+    ),
+    Bug("kcrf_core/training/restriction.py", "& seen & seen[:, None]", "", "core/test_held_out_refits.py"),
+    Bug(
+        "kcrf_core/encoding/cut_offs.py",
+        "len(values)) < least",
+        "len(values)) <= least",
+        "core/test_held_out_refits.py",
+    ),
     Bug("kcrf_core/training/held_out.py", "error if name == BONUS else -error", "0", "core/test_decoder_choice.py"),
     Bug(
         "kcrf_core/scoring/costs.py",

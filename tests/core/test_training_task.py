@@ -11,7 +11,7 @@ from test_training import toy_corpus
 from kcrf_core.chains import EDGE, NODE
 from kcrf_core.config import parse_config, with_options
 from kcrf_core.encoding import fit_encoding
-from kcrf_core.features import fit_terms, observed_only
+from kcrf_core.features import fit_terms
 from kcrf_core.objective.solvers import Observer
 from kcrf_core.training.problems import problem_of
 from kcrf_core.training.task import TrainingTask
@@ -24,14 +24,11 @@ TERMS = [
 ]
 
 
-def task_of(corpus, workers, observed=False):
-    options = {"precision": "double", "observed_features": observed}
-    config = parse_config(with_options({"terms": TERMS}, options))
+def task_of(corpus, workers):
+    config = parse_config(with_options({"terms": TERMS}, {"precision": "double"}))
     encoding, dataset = fit_encoding(config, corpus)
     problem = problem_of(encoding, dataset)
     terms = fit_terms(encoding, dataset, config, None, workers, Observer())
-    if observed:
-        terms = observed_only(terms, problem, workers, Observer())
     return TrainingTask(problem, tuple(terms), workers, np.dtype(np.float64))
 
 
@@ -58,9 +55,8 @@ def test_parts_of_the_sequences_add_up(rng, workers):
     assert weighted.objective(SIGMA2).log_likelihood(theta) == pytest.approx(found[0], rel=1e-12)
 
 
-@pytest.mark.parametrize("observed", [False, True])
-def test_columns_that_a_sample_lacks_can_be_left_out(rng, workers, observed):
-    sample = task_of(toy_corpus(rng, 20), workers, observed).subset(np.arange(2))
+def test_columns_that_a_sample_lacks_can_be_left_out(rng, workers):
+    sample = task_of(toy_corpus(rng, 20), workers).subset(np.arange(2))
     used = [None if term.map is None else term.map.used_columns() for term in sample.terms]
     narrow = sample.narrow(used)
     assert narrow.terms[0].map.size == len(used[0]) < sample.terms[0].map.size and used[-1] is None

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         Sums,
     )
     from .forward import Messages
-    from .partial_labels import Expected, Held, first_impossible, hold
+    from .partial_labels import Expected, Held, hold, impossible_sequences
     from .problem import (
         HALF_KNOWN,
         HalfKnown,

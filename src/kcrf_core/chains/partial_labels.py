@@ -13,6 +13,7 @@ q_t(y_t) over allowed labellings y, and -sum_y q(y) log p(y | x) is convex:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -109,13 +110,13 @@ def hold(
     return Held(sequences, rows, ends, held, edges.rows(rows), weights[sequences])
 
 
-def first_impossible(problem: Problem, forbidden: chain.Edges) -> tuple[int, int] | None:
-    """Return the first position of the first sequence that has no allowed labelling, and the one where none is left."""
+def impossible_sequences(problem: Problem, forbidden: chain.Edges) -> Iterator[tuple[int, int]]:
+    """Yield the first position of each sequence without an allowed labelling, and where none is left."""
     labels, offsets, cut = problem.labels, problem.offsets, problem.cut
     none, ones = np.zeros((len(labels), len(forbidden.start))), np.ones(len(offsets) - 1)
     held = hold(labels, offsets, none, forbidden, ones, problem.half_known)
     if held is None:
-        return None
+        return
     for k, first, last in zip(held.sequences, held.offsets[:-1].tolist(), held.offsets[1:].tolist(), strict=True):
         own = forbidden if cut is None else forbidden.cut(*cut[k])
         reach = own.start + held.scores[first]
@@ -123,5 +124,5 @@ def first_impossible(problem: Problem, forbidden: chain.Edges) -> tuple[int, int
             if t > first:
                 reach = (reach[:, None] + own.transitions).max(axis=0) + held.scores[t]
             if np.isneginf(reach + own.end if t == last - 1 else reach).all():
-                return int(held.rows[first]), int(held.rows[t])
-    return None
+                yield int(held.rows[first]), int(held.rows[t])
+                break

@@ -137,14 +137,14 @@ class Problem:
         """Return the sequences numbered `which`."""
         rows, offsets = sequence_rows(self.offsets, which), offsets_of(np.diff(self.offsets)[which])
         cut, partitions = None if self.cut is None else self.cut[which], borders_within(self.borders, which)
-        about = self.weights[which], self.label_count, cut, partitions
+        about = self.weights[which], self.label_count, cut, partitions, self.least_count
         return Problem(self.labels[rows], offsets, *about, half_known=self.half_known)
 
     def pieces(self, first: np.ndarray, last: np.ndarray) -> Problem:
         """Return positions first:last of each of some pieces of sequences, [P] both; none of them is empty."""
         offsets, cut, sequence = pieces_of(self.offsets, first, last, self.cut)
         labels, partitions = self.labels[piece_rows(first, last)], borders_within(self.borders, sequence)
-        about = self.weights[sequence], self.label_count, cut, partitions
+        about = self.weights[sequence], self.label_count, cut, partitions, self.least_count
         return Problem(labels, offsets, *about, half_known=self.half_known)
 
     def with_end(self, end: int) -> np.ndarray:

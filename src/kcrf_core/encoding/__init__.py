@@ -6,6 +6,7 @@ from .._lazy import lazy
 
 if TYPE_CHECKING:
     from .candidates import alternatives, around, conjunctions, grams, shape_features
+    from .cut_offs import RareValues
     from .dataset import UNKNOWN, UNOBSERVED, Amount, Dataset, join_datasets, joined_hashes, joined_labels
     from .defaults import (
         NUMBER_KERNEL,

@@ -97,6 +97,10 @@ class FittedConjunctions(FittedFeatures):
 
     conjunctions: Conjunctions
 
+    @property
+    def least_rows(self) -> int:
+        return self.config.map.cut_off
+
     def map_of(self, inputs: Inputs, workers: Workers, dtype: np.dtype) -> FeatureMap:
         from ..maps import ExplicitMap, scaled_rows
 

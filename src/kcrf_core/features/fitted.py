@@ -185,6 +185,11 @@ class FittedTerm(ObjectiveTerm):
     basis: TermBasis | None = None  # None: no pivots
     growing: GrowingBasis | None = None  # pivots that training adds to; None: it adds none
 
+    @property
+    def least_rows(self) -> int:
+        """Number of rows that a column of its map must have."""
+        return 1
+
 
 class MappedTerm(FittedTerm, ABC):
     """A term that looks at the input through a map."""

@@ -262,6 +262,10 @@ class ExplicitMap(FeatureMap):
         about = places.ends, columns, numbers, factors
         _sparse.add_label_sums(indptr, self.rows.indices, self.rows.values, *about, labels, out)
 
+    def used_columns(self, least_rows: int = 1) -> np.ndarray:
+        rows = np.append(np.diff(self.columns.indptr), np.full(self.dense_size, least_rows))
+        return np.flatnonzero((rows >= least_rows) & (self.column_squares() > 0))
+
     def narrow(self, columns: np.ndarray) -> ExplicitMap:
         split = np.searchsorted(columns, self.sparse_size)
         sparse, dense = columns[:split], columns[split:] - self.sparse_size

@@ -116,8 +116,8 @@ class FeatureMap(ABC):
     def in_double(self, held: bool) -> FeatureMap:
         """Return the map whose passes in double precision find all digits; values are held, or computed every time."""
 
-    def used_columns(self) -> np.ndarray:
-        """Return columns that are not zero throughout."""
+    def used_columns(self, least_rows: int = 1) -> np.ndarray:
+        """Return columns that are not zero throughout, sparse ones if so many rows have them."""
         return np.flatnonzero(self.column_squares())
 
     @abstractmethod

@@ -224,7 +224,7 @@ class ReducedMap(FeatureMap):
         head = None if self._head is None else self._head.leading(m, self.rows.memory)
         return ReducedMap(self.rows.leading(m), head, self._diagonal)
 
-    def used_columns(self) -> np.ndarray:
+    def used_columns(self, least_rows: int = 1) -> np.ndarray:
         return np.arange(self.size)
 
     def narrow(self, columns: np.ndarray) -> ReducedMap:

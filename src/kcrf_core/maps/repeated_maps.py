@@ -145,7 +145,8 @@ class RepeatedMap(FeatureMap):
         pairs = np.unique(self.group[rows].astype(np.int64) * width + columns)
         return self.distinct.seen_with(pairs // width, pairs % width, width)
 
-    def used_columns(self) -> np.ndarray:
+    def used_columns(self, least_rows: int = 1) -> np.ndarray:
+        # Conjunctions, which have cut-offs, are held row by row.
         return self.distinct.used_columns()
 
     def narrow(self, columns: np.ndarray) -> RepeatedMap:

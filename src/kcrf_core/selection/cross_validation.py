@@ -26,6 +26,7 @@ from ..chains import Problem, pieces_of
 from ..config import Config
 from ..corpora import CodedColumn, Columns, Corpus
 from ..encoding import (
+    UNKNOWN,
     Dataset,
     Encoding,
     column_names,
@@ -42,11 +43,11 @@ from ..encoding import (
 from ..errors import ConfigError, DataError, KcrfError
 from ..model import Model
 from ..scoring import (
+    SMALLEST_PROBABILITY,
     Decision,
     Labelling,
     Probabilities,
     Yardstick,
-    calibrate,
     choose_yardstick,
     count_labels,
     detect_scheme,
@@ -323,7 +324,7 @@ def run_task(
         odd_labels=plan.odd_labels,
     )
     if plan.judged_by == "log_loss":
-        more["log_loss"] = calibrate(probabilities, best == test.known_labels).log_loss or 0.0
+        more["log_loss"] = _log_loss(probabilities, test)
     if plan.judged_by == "macro_f1":
         more["macro_f1"] = scores.macro_f1 if scores.spans is None else scores.spans.macro_f1
     return {
@@ -340,6 +341,14 @@ def run_task(
         "seconds": round(time.perf_counter() - began, 3),
         "predictions": _packed_predictions(plan, tagged, probabilities),
     }
+
+
+def _log_loss(probabilities: Probabilities, test: Dataset) -> float:
+    """Return the log-loss of a test part; labels that training lacks count as impossible."""
+    assert probabilities.gold is not None
+    gold = np.where(test.known_labels == UNKNOWN, 0.0, probabilities.gold)
+    gold = gold[~np.isnan(gold)]
+    return float(-np.log(np.maximum(gold, SMALLEST_PROBABILITY)).mean()) if len(gold) else 0.0
 
 
 def _inferred(model: Model, dataset: Dataset, costs: np.ndarray | None, workers: Workers) -> np.ndarray:

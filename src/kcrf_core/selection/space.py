@@ -145,10 +145,10 @@ class TextBlock(ColumnBlock):
         bigrams = (NONE, *(["tags"] if tuples else []), "all", *([GRAMS] if tags else []))
         self._shapes = shape_features(names, words, self.labels)
         choices = [Choice("bigrams", bigrams, "tags" if tuples else NONE), Choice("conjunctions", near, NONE)]
-        # Conjunctions are worth more if they may speak against labels that they were not observed with.
-        every = {"weights": "all"} if words else {}
-        pairs, wide, triples = ({"conjunctions": value, **every} for value in ("pairs 1", "pairs 2", "triples 1"))
-        seeds = [every, pairs] if self.observed else [pairs]
+        # Conjunctions gain no more than words do from weights for pairs of a feature and a label
+        # that were not observed, which are ten times as many (`experiments/observed`).
+        pairs, wide, triples = ({"conjunctions": value} for value in ("pairs 1", "pairs 2", "triples 1"))
+        seeds = [{"weights": "all"}, pairs] if self.observed else [pairs]
         if words:
             weights = Choice("weights", ("all", "observed"), "observed" if self.observed else "all")
             parts = Choice("words", ("plain", "affixes", "near affixes", "all affixes"), "affixes", True)

@@ -22,6 +22,7 @@ from ..system import Workers, offsets_of, scipy_module
 from .checkpoint import Checkpoint
 from .held_out import HoldOut, whole_folds
 from .near_copies import kept_together
+from .restriction import divided
 from .training import Report, train
 
 FOLDS = 5
@@ -95,11 +96,8 @@ def fit_calibration(
     config = replace(config, terms=terms)
     parts: list[list[Scored]] = []
     for test in folds:
-        rest = np.setdiff1d(sequences, test)
-        held_out = dataset.subset(test)
-        own, _ = train(
-            encoding, dataset.subset(rest), config, workers=workers, interrupted=interrupted, checkpoint=checkpoint
-        )
+        rest, held_out = divided(encoding, dataset, np.setdiff1d(sequences, test), test, config.min_count)
+        own, _ = train(encoding, rest, config, workers=workers, interrupted=interrupted, checkpoint=checkpoint)
         if interrupted():
             raise Interrupted("interrupted before the calibration was fitted")
         parts.append(scored_parts(own, held_out, np.arange(held_out.positions), workers))

@@ -25,10 +25,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..errors import Interrupted
-from ..objective import Objective, Vector
+from ..objective import Objective, ObjectiveTerm, Vector
 from ..objective.solvers import ALL_TERMS, PASSES, Stage, Trial, variances_text
 from ..scoring import DECODINGS, SMALLEST_PROBABILITY, Yardstick, choose_yardstick, span_bonuses
 from ..system import counted, hand_back
+from .folds import fold_of
 from .held_out import (
     BLOCKS,
     BONUS,
@@ -247,11 +248,9 @@ class _Fold:
 
     def __init__(self, task: TrainingTask, split: Split):
         self.pieces = split.held
-        # Columns that the sample lacks would stay at zero: left out, they cost nothing.
-        sample = task.pieces(split.fit)
-        self.used = [None if term.map is None else term.map.used_columns() for term in sample.terms]
-        self.sample = sample.narrow(self.used).in_double()
-        self.held = task.pieces(split.held).narrow(self.used).in_double()
+        fold = fold_of(task, split)
+        self.used = fold.columns
+        self.sample, self.held = fold.sample.in_double(), fold.held_out.in_double()
         self.fits: dict[Steps, list[np.ndarray]] = {}  # blocks of each term
 
     def by_unit(self, counts: np.ndarray) -> np.ndarray:
@@ -271,6 +270,22 @@ class _Fold:
         """Return parameters to begin with: those of the nearest setting, rounded."""
         near = self.nearest(steps)
         return None if near is None else objective.vector({j: _coarse(own) for j, own in enumerate(self.fits[near])})
+
+
+def _spread(block: np.ndarray, part: ObjectiveTerm, columns: np.ndarray, whole: ObjectiveTerm) -> np.ndarray:
+    """Return parameters of a term of a fold as those of the whole, of which its map has these columns.
+
+    Parameters that the fold lacks are zero there.
+    """
+    width, out = whole.columns, np.zeros(whole.size)
+    numbers = np.arange(len(block)) if part.places is None else part.places.kept
+    places = columns[numbers // width] * width + numbers % width
+    if whole.places is None:
+        out[places] = block
+        return out
+    known = np.isin(places, whole.places.kept, assume_unique=True)
+    out[np.searchsorted(whole.places.kept, places[known])] = block[known]
+    return out
 
 
 def _coarse(block: np.ndarray) -> np.ndarray:
@@ -395,11 +410,8 @@ class _Search:
             parts: list[np.ndarray] = []
             for fold in self._folds:
                 part, columns = fold.fits[best][j], fold.used[j]
-                if columns is not None:  # parameters of columns that a fold lacks are zero there
-                    narrow = fold.sample.objective(sigma2)
-                    weights = np.zeros((term.rows, term.columns))
-                    weights[columns] = narrow.weights_of(narrow.vector({j: part}), j)
-                    part = full.block_of(weights, j)
+                if columns is not None:
+                    part = _spread(part, fold.sample.terms[j], columns, term)
                 parts.append(part)
             blocks[j] = sum(parts, np.zeros_like(parts[0])) / len(parts)
         return Prior(sigma2, full.vector(blocks), tuple(each.trial for each in self._found.values()), held_out)

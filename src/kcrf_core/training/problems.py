@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..chains import Edges, HalfKnown, Problem, first_impossible
+from ..chains import Edges, HalfKnown, Problem, impossible_sequences
 from ..config import GRADIENT, SOFT, UNSEEN, Config, RulesConfig, TrainingConfig
 from ..encoding import UNKNOWN, Dataset, Encoding
 from ..errors import ConfigError, DataError
@@ -84,7 +84,7 @@ def forbidden_transitions(
     if all(part.all() for part in (allowed.pairs, allowed.first, allowed.last)):
         return None
     forbidden = Edges.zeros(problem.label_count).permitted(allowed)
-    found = first_impossible(problem, forbidden)
+    found = next(impossible_sequences(problem, forbidden), None)
     if found is not None:
         first, last = (int(dataset.lines[t]) for t in found)
         raise DataError(
@@ -107,10 +107,12 @@ def allowed_by(encoding: Encoding, problem: Problem, training: TrainingConfig, o
         allowed = allowed_transitions(encoding.labels, training.scheme, others)
     if training.observed_transitions:
         allowed = replace(allowed, pairs=allowed.pairs & seen_transitions(problem).pairs)
-    rules, seen = RulesConfig(forbid=training.forbid), seen_transitions(problem)
-    listed = LabelRules.of(rules, encoding.labels, seen, odd=encoding.odd_labels)
-    if listed is not None and listed.transitions is not None:
-        allowed &= listed.transitions
+    listed = tuple(rule for rule in training.forbid if rule != UNSEEN)
+    rules = LabelRules.of(RulesConfig(forbid=listed), encoding.labels, odd=encoding.odd_labels)
+    if rules is not None and rules.transitions is not None:
+        allowed &= rules.transitions
+    if UNSEEN in training.forbid:
+        allowed &= seen_transitions(problem)
     return allowed
 
 

@@ -21,7 +21,7 @@ from ..config import GRADIENT, Config
 from ..corpora import spread_sequences
 from ..encoding import Dataset, join_datasets
 from ..errors import ConfigError
-from ..features import FitContext, FittedTerm, MakeMap, TermInputs, TrainingData, fit_to, map_type, observed_only
+from ..features import FitContext, FittedTerm, MakeMap, TermInputs, TrainingData, fit_to, map_type
 from ..files import ScratchFolder
 from ..kernels import Inputs, Kernel
 from ..maps import (
@@ -409,13 +409,12 @@ class ShardRun(TrainingRun):
         pivots = {name: partial(data.with_pivots, term, context.dtype, self._observer) for name, term in chosen.items()}
         terms = fit_to(context, None, chosen=pivots)
         hand_back()
-        if training.observed_features:
-            terms = observed_only(terms, problem, self._workers, self._observer)
+        restricted = self.restriction.terms(terms, problem, self._workers, self._observer)
         if self._workers.executor is None:
             self._observer.note(f"{counted(len(data.parts), 'shard')}, gone through one after another in every pass")
         return ShardedTask(
             problem,
-            tuple(terms),
+            restricted,
             self._workers,
             context.dtype,
             self._forbidden,

@@ -36,7 +36,8 @@ from ..objective.solvers import (
     TermJudgement,
 )
 from ..system import positions_within, scipy_module
-from .held_out import HoldOut, whole_folds
+from .folds import floored, fold_of
+from .held_out import HoldOut, Pieces, Split, whole_folds
 from .task import Minimiser, TrainingTask
 
 # A term whose gain in P is proven to be less, in nats, is left out.
@@ -230,7 +231,7 @@ class Selection:
         """Return the bound of triples of labels."""
         wider = fit.sigma2 | {name: sigma2}
         objective = self._task.objective(wider)
-        gradient = objective.evaluate(self._carried(fit.theta, fit.sigma2, wider)).gradient
+        gradient = objective.evaluate(self._carried(self._task, fit.theta, fit.sigma2, wider)).gradient
         block = objective.block(gradient, [term.clique for term in objective.terms].index(EDGE2))
         return sigma2 / 2 * float(block @ block)
 
@@ -271,28 +272,33 @@ class Selection:
         own = self._terms[name].map
         return self._given[name] or variance / (1.0 if own is None else own.mean_diagonal())
 
-    def _carried(self, theta: Vector, before: dict[str, float], after: dict[str, float]) -> Vector:
-        """Return parameters of one set of terms for another: new terms at zero, old ones left out."""
-        old, new = self._task.objective(before), self._task.objective(after)
-        known = {term.config.name: old.block(theta, j) for j, term in enumerate(self._task.present(before))}
-        names = [term.config.name for term in self._task.present(after)]
+    def _carried(self, task: TrainingTask, theta: Vector, before: dict[str, float], after: dict[str, float]) -> Vector:
+        """Return parameters of some terms of a task for others: new at zero, old ones left out."""
+        old, new = task.objective(before), task.objective(after)
+        known = {term.config.name: old.block(theta, j) for j, term in enumerate(task.present(before))}
+        names = [term.config.name for term in task.present(after)]
         return new.vector({j: known[name] for j, name in enumerate(names) if name in known})
 
     def _held_out(self, before: Fit, sigma2: dict[str, float]) -> Fit:
         """Fit without each fold, from a fit without it, and find the log-probabilities that these fits give to it."""
-        weights, thetas = self._task.problem.weights, []
-        held_out = np.zeros(len(weights))
-        for fold, theta in zip(self._folds, before.fold_thetas, strict=True):
-            rest = replace(self._task, problem=replace(self._task.problem, weights=np.where(fold, 0.0, weights)))
-            thetas.append(self._minimise(rest.objective(sigma2), self._carried(theta, before.sigma2, sigma2)))
-            found = self._task.objective(sigma2).engine.sequence_log_probabilities(thetas[-1])
-            held_out[fold] = (weights * found)[fold]
+        problem, thetas = self._task.problem, []
+        held_out = np.zeros(len(problem.weights))
+        task = replace(self._task, terms=self._task.present(before.sigma2 | sigma2))
+        for left_out, theta in zip(self._folds, before.fold_thetas, strict=True):
+            fold = fold_of(task, split_of(left_out, problem.offsets))
+            begin = self._carried(fold.sample, theta, before.sigma2, sigma2)
+            thetas.append(self._minimise(fold.sample.objective(sigma2), begin))
+            engine = fold.held_out.objective(sigma2).engine
+            log_p = engine.sequence_log_probabilities(thetas[-1])
+            lengths = np.diff(problem.offsets)[left_out]
+            held_out[left_out] = problem.weights[left_out] * floored(log_p, lengths)
         return Fit(sigma2, before.theta, before.value, before.slack, tuple(thetas), held_out)
 
     def _on_all(self, tried: Fit, before: Fit) -> Fit:
         """Fit the terms that were tried to all sequences."""
         objective = self._task.objective(tried.sigma2)
-        theta = self._minimise(objective, self._carried(before.theta, before.sigma2, tried.sigma2))
+        begin = self._carried(self._task, before.theta, before.sigma2, tried.sigma2)
+        theta = self._minimise(objective, begin)
         here = objective.proven(theta)
         return replace(tried, theta=theta, value=here.value, slack=here.value - here.lower)
 
@@ -311,6 +317,13 @@ def _folds(problem: Problem, seed: int, wishes: HoldOut) -> list[np.ndarray]:
         return []
     wanted = int(np.ceil(ENOUGH_HELD_OUT * len(folds) / lengths[useful].sum()))
     return [np.isin(np.arange(len(lengths)), fold) for fold in folds[:wanted]]
+
+
+def split_of(held_out: np.ndarray, offsets: np.ndarray) -> Split:
+    """Return the fold that holds out whole sequences [S] bool, and is fitted to the others."""
+    filled = np.diff(offsets) > 0
+    every = Pieces(offsets[:-1], offsets[1:], np.arange(len(held_out)))
+    return Split(every.take(filled & ~held_out), every.take(filled & held_out))
 
 
 def exchanged(offsets: np.ndarray, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -10,11 +10,11 @@ import numpy as np
 from ..chains import Edges, Problem
 from ..errors import Interrupted
 from ..features import FittedTerm
-from ..maps import KeptPlaces
 from ..objective import Engine, Objective, Partition, Vector
 from ..objective.solvers import INTERRUPTED, Observer, Run, SolverResult
 from ..system import Workers, piece_rows, sequence_rows
 from .held_out import Pieces
+from .restriction import Restriction
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ class TrainingTask:
     dtype: np.dtype
     forbidden: Edges | None = None  # transitions that are ruled out, as minus infinity
     c1: float = 0.0  # of an L1 penalty
+    restriction: Restriction | None = None  # to what its own data has; None: no folds are made of it
     # With an executor or a device: engines of terms by their names, whose data it has.
     engines: dict[tuple[str, ...], Engine] = field(default_factory=dict, init=False, compare=False, repr=False)
 
@@ -80,16 +81,15 @@ class TrainingTask:
         return replace(self, terms=tuple(terms), dtype=np.dtype(np.float64))
 
     def narrow(self, columns: Sequence[np.ndarray | None]) -> TrainingTask:
-        """Return the task on these columns of each map, in ascending order; None for a term without a map."""
+        """Return the task on these columns of each map, ascending; None for a term without a map.
+
+        All weights of its maps have parameters.
+        """
         terms = []
         for term, own in zip(self.terms, columns, strict=True):
             if own is not None and term.map is not None:
-                places, width = term.places, term.columns
-                if places is not None:
-                    kept = places.kept[np.isin(places.kept // width, own)]
-                    places = KeptPlaces(np.searchsorted(own, kept // width) * width + kept % width, len(own), width)
                 roots = None if term.roots is None else term.roots[own]
-                term = replace(term, map=term.map.narrow(own), places=places, roots=roots)
+                term = replace(term, map=term.map.narrow(own), roots=roots)
             terms.append(term)
         return replace(self, terms=tuple(terms))
 

@@ -21,8 +21,6 @@ from ..features import (
     MappedTerm,
     StoredBasis,
     fit_terms,
-    frequent_only,
-    observed_only,
     plan_term,
 )
 from ..files import content_digest
@@ -59,6 +57,7 @@ from .problems import (
     rule_name,
     seen_transitions,
 )
+from .restriction import Restriction
 from .structure import check_choice, choose_structure
 from .task import Minimiser, Solution, TrainingTask
 from .warm_start import WarmStart
@@ -383,13 +382,16 @@ class TrainingRun:
             training = self.training = replace(training, precision="double")
             self._config = replace(config, training=training)
             terms = [term if term.map is None else replace(term, map=term.map.in_double(held=True)) for term in terms]
-        if training.observed_features:
-            terms = observed_only(terms, self._problem, self._workers, self._observer)
-        if self._options.min_frequency is not None:
-            terms = frequent_only(terms, self._problem, self._options.min_frequency, self._workers)
+        restriction = self.restriction
+        restricted = restriction.terms(terms, self._problem, self._workers, self._observer)
         hand_back()
-        dtype = DTYPES[training.precision]
-        return TrainingTask(self._problem, tuple(terms), self._workers, dtype, self._forbidden, training.c1 or 0.0)
+        about = self._workers, DTYPES[training.precision], self._forbidden, training.c1 or 0.0, restriction
+        return TrainingTask(self._problem, restricted, *about)
+
+    @property
+    def restriction(self) -> Restriction:
+        """Settings that take weights and transitions from the data."""
+        return Restriction(self._encoding, self._dataset, self._config, self._options.min_frequency)
 
     def choose_terms(self, task: TrainingTask) -> tuple[TrainingTask, Structure | None]:
         """Leave out terms that are not useful, with `select_terms`."""
