@@ -1,3 +1,3 @@
 """The version, apart from everything else so that reading it imports nothing."""
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
